@@ -1,0 +1,1 @@
+"""Mizzen: an Istio-compatible control plane and diagnosis toolkit that drives real Envoy."""

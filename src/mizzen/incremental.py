@@ -1,0 +1,397 @@
+"""A small incremental engine: inputs, memoised queries, and exactly the re-runs that a change requires.
+
+In: `Engine.set` and `Engine.remove` of inputs under tuple keys whose first element names their table. Out: the values of
+functions decorated `@query`. While a query runs, the engine records what it reads (inputs, index entries, other
+queries). A change marks the direct readers *dirty* and everything above them *maybe stale*, no more; asked again, a
+maybe-stale query first brings what it read up to date, in the order it was read, and re-runs only if one of those
+really changed. A re-run that gives an equal value stops the change there (early cutoff).
+
+Absence is read like presence: an input that does not exist yet and an empty index entry are nodes too. What a query
+raises is its value: it is remembered, raised to whoever asks, and re-run when what it read changes. Values must not be
+mutated by anyone.
+
+A `Root` keeps a query's value alive; `take_stale_roots` names those that a change may have reached. `collect` forgets
+nodes that no root needs. The engine belongs to one thread and knows nothing of meshes.
+"""
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Key = tuple[str, ...]
+
+_CLEAN, _MAYBE, _DIRTY, _RUNNING = range(4)
+
+
+class CycleError(Exception):
+    """A query asked, through others, for its own value."""
+
+
+class Index:
+    """Input keys of one table grouped by what queries ask for, such as "virtual services by host".
+
+    `group` gives the index keys of an input; an input may stand under several, or none. `Engine.lookup` returns the
+    sorted input keys under one index key, and goes stale only when that tuple changes.
+    """
+
+    __slots__ = ("group", "name", "table")
+
+    def __init__(self, table: str, name: str, group: Callable[[Key, Any], Iterable[Hashable]]) -> None:
+        self.table = table
+        self.name = name
+        self.group = group
+
+    def __repr__(self) -> str:
+        return f"Index({self.table} by {self.name})"
+
+
+class _Failure:
+    """What a query raised, as a value. Two are equal when they raise the same type with the same arguments."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Failure)
+            and type(self.error) is type(other.error)
+            and self.error.args == other.error.args
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Node:
+    """One memoised value: a leaf (input or index entry, `run` is None) or a query with its arguments."""
+
+    __slots__ = ("__weakref__", "address", "deps", "readers", "root", "run", "state", "value")
+
+    def __init__(self, address: Hashable, run: Callable[[], Any] | None, value: Any = None) -> None:
+        self.address = address
+        self.run = run
+        self.value = value
+        self.state = _CLEAN if run is None else _DIRTY
+        self.deps: tuple[_Node, ...] = ()
+        self.readers: dict[_Node, None] = {}
+        self.root: Root[Any] | None = None
+
+
+class Root(Generic[T]):
+    """A query value that somebody outside holds on to: shared by all who ask for it, counted, and released by each."""
+
+    __slots__ = ("_engine", "_node", "holders")
+
+    def __init__(self, engine: "Engine", node: _Node) -> None:
+        self._engine = engine
+        self._node = node
+        self.holders = 0
+
+    @property
+    def stale(self) -> bool:
+        """Whether a change since the last `value()` may have reached it."""
+        return self._node.state != _CLEAN
+
+    def value(self) -> T:
+        """The value now, brought up to date first; raises what the query raises."""
+        result: T = self._engine._ask(self._node)
+        return result
+
+    def release(self) -> None:
+        """Undo one `Engine.root`; the last one makes the node collectable."""
+        self.holders -= 1
+        if self.holders == 0:
+            self._node.root = None
+            self._engine._stale_roots.pop(self, None)
+            self._engine._loosen(self._node)
+
+
+class Engine:
+    """Inputs and the memo of every query asked over them."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, dict[Key, Any]] = {}
+        self._input_nodes: dict[Key, _Node] = {}
+        self._indexes: dict[Index, dict[Hashable, dict[Key, None]]] = {}
+        self._indexes_of: dict[str, list[Index]] = {}
+        self._nodes: dict[Hashable, _Node] = {}
+        self._stack: list[dict[_Node, None]] = []
+        self._stale_roots: dict[Root[Any], None] = {}
+        self._loose: dict[_Node, None] = {}
+        self.runs = 0
+        """Query executions since the start."""
+        self.hits = 0
+        """Query values answered from the memo since the start."""
+        self.runs_by_query: dict[str, int] = {}
+        """Executions by the query's name."""
+
+    # -- inputs ---------------------------------------------------------------------------------------------------
+
+    def set(self, key: Key, value: Any) -> bool:
+        """Set an input; False when it already had an equal value, which changes nothing."""
+        if self._stack:
+            raise RuntimeError("a query may not set inputs")
+        table = self._tables.setdefault(key[0], {})
+        old = table.get(key)
+        if old is not None and (old is value or (type(old) is type(value) and old == value)):
+            return False
+        table[key] = value
+        self._touch(key, old, value)
+        return True
+
+    def remove(self, key: Key) -> bool:
+        """Remove an input; False when there was none."""
+        if self._stack:
+            raise RuntimeError("a query may not remove inputs")
+        table = self._tables.get(key[0], {})
+        if key not in table:
+            return False
+        self._touch(key, table.pop(key), None)
+        return True
+
+    def peek(self, key: Key) -> Any:
+        """An input's value without recording a read; for those outside queries."""
+        return self._tables.get(key[0], {}).get(key)
+
+    def keys(self, table: str) -> Iterator[Key]:
+        """The keys of a table without recording a read, in no order; for those outside queries."""
+        return iter(self._tables.get(table, ()))
+
+    def _touch(self, key: Key, old: Any, new: Any) -> None:
+        node = self._input_nodes.get(key)
+        if node is not None:
+            node.value = new
+            self._mark_readers(node)
+        for index in self._indexes_of.get(key[0], ()):
+            self._regroup(index, key, old, new)
+
+    def _regroup(self, index: Index, key: Key, old: Any, new: Any) -> None:
+        entries = self._indexes[index]
+        before = dict.fromkeys(index.group(key, old)) if old is not None else {}
+        after = dict.fromkeys(index.group(key, new)) if new is not None else {}
+        for group in before:
+            if group not in after:
+                del entries[group][key]
+                if not entries[group]:
+                    del entries[group]
+                self._refresh_entry(index, group)
+        for group in after:
+            if group not in before:
+                entries.setdefault(group, {})[key] = None
+                self._refresh_entry(index, group)
+
+    def _refresh_entry(self, index: Index, group: Hashable) -> None:
+        node = self._nodes.get((index, group))
+        if node is not None:
+            node.value = tuple(sorted(self._indexes[index].get(group, ())))
+            self._mark_readers(node)
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def input(self, key: Key) -> Any:
+        """An input's value, or None where there is none; either way a dependency of the asking query."""
+        if not self._stack:
+            return self.peek(key)
+        node = self._input_nodes.get(key)
+        if node is None:
+            node = self._input_nodes[key] = _Node(key, None, self.peek(key))
+        self._stack[-1][node] = None
+        return node.value
+
+    def lookup(self, index: Index, group: Hashable) -> tuple[Key, ...]:
+        """The sorted keys of the inputs under `group`; empty where there are none."""
+        entries = self._indexes.get(index)
+        if entries is None:
+            entries = self._build_index(index)
+        if not self._stack:
+            return tuple(sorted(entries.get(group, ())))
+        address = (index, group)
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = _Node(address, None, tuple(sorted(entries.get(group, ()))))
+        self._stack[-1][node] = None
+        result: tuple[Key, ...] = node.value
+        return result
+
+    def _build_index(self, index: Index) -> dict[Hashable, dict[Key, None]]:
+        entries: dict[Hashable, dict[Key, None]] = {}
+        for key, value in self._tables.get(index.table, {}).items():
+            for group in index.group(key, value):
+                entries.setdefault(group, {})[key] = None
+        self._indexes[index] = entries
+        self._indexes_of.setdefault(index.table, []).append(index)
+        return entries
+
+    def _query(self, function: Callable[..., Any], args: tuple[Any, ...]) -> _Node:
+        address = (function, args)
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = _Node(address, functools.partial(function, self, *args))
+            if not self._stack:
+                self._loosen(node)
+        return node
+
+    def _ask(self, node: _Node) -> Any:
+        if self._stack:
+            self._stack[-1][node] = None
+        if node.state == _CLEAN:
+            self.hits += 1
+        else:
+            self._bring_up_to_date(node)
+        if isinstance(node.value, _Failure):
+            raise node.value.error.with_traceback(None)
+        return node.value
+
+    # -- change ---------------------------------------------------------------------------------------------------
+
+    def _mark_readers(self, node: _Node) -> None:
+        """The direct readers become dirty; everything above them maybe stale."""
+        for reader in node.readers:
+            if reader.state == _CLEAN:
+                self._mark_maybe(reader)
+            if reader.state != _RUNNING:
+                reader.state = _DIRTY
+
+    def _mark_maybe(self, start: _Node) -> None:
+        waiting = [start]
+        while waiting:
+            node = waiting.pop()
+            if node.state != _CLEAN:
+                continue
+            node.state = _MAYBE
+            if node.root is not None:
+                self._stale_roots[node.root] = None
+            waiting.extend(node.readers)
+
+    def _bring_up_to_date(self, node: _Node) -> None:
+        if node.state == _RUNNING:
+            raise CycleError(f"{_describe(node)} needs its own value")
+        if node.state == _MAYBE:
+            node.state = _RUNNING
+            try:
+                changed = self._any_dep_changed(node)
+            finally:
+                node.state = _DIRTY
+            if not changed:
+                node.state = _CLEAN
+                self.hits += 1
+                return
+        self._run(node)
+
+    def _any_dep_changed(self, node: _Node) -> bool:
+        """Bring what the node read up to date, in the order it was read, up to the first that really changed."""
+        for dep in node.deps:
+            if dep.run is None or dep.state == _CLEAN:
+                continue
+            before = dep.value
+            try:
+                self._bring_up_to_date(dep)
+            except CycleError:
+                return True
+            if dep.value is not before:
+                return True
+        return False
+
+    def _run(self, node: _Node) -> None:
+        assert node.run is not None
+        self.runs += 1
+        name = node.run.func.__qualname__  # type: ignore[attr-defined]
+        self.runs_by_query[name] = self.runs_by_query.get(name, 0) + 1
+        reads: dict[_Node, None] = {}
+        self._stack.append(reads)
+        node.state = _RUNNING
+        value: Any
+        try:
+            value = node.run()
+        except Exception as error:
+            value = _Failure(error)
+        finally:
+            self._stack.pop()
+            node.state = _DIRTY
+        self._rewire(node, reads)
+        node.state = _CLEAN
+        if not _equal(node.value, value):
+            node.value = value
+            # Readers that were brought here by a change are maybe stale already; they now know it is real.
+            for reader in node.readers:
+                if reader.state == _MAYBE:
+                    reader.state = _DIRTY
+
+    def _rewire(self, node: _Node, reads: dict[_Node, None]) -> None:
+        for dep in node.deps:
+            if dep not in reads:
+                dep.readers.pop(node, None)
+                self._loosen(dep)
+        for dep in reads:
+            dep.readers[node] = None
+        node.deps = tuple(reads)
+
+    # -- roots and collection -------------------------------------------------------------------------------------
+
+    def root(self, function: Callable[..., T], *args: Any) -> Root[T]:
+        """A handle on the query's value; the same handle for the same arguments, until each holder released it."""
+        node = self._query(function.__wrapped__, args)  # type: ignore[attr-defined]
+        if node.root is None:
+            node.root = Root(self, node)
+        node.root.holders += 1
+        return node.root
+
+    def take_stale_roots(self) -> list[Root[Any]]:
+        """The roots that changes since the last call may have reached, in the order they were reached."""
+        stale, self._stale_roots = list(self._stale_roots), {}
+        return stale
+
+    def _loosen(self, node: _Node) -> None:
+        if not node.readers and node.root is None:
+            self._loose[node] = None
+
+    def collect(self) -> int:
+        """Forget every node that no root needs; the number forgotten. Cost follows what is forgotten, not the memo."""
+        waiting, self._loose = list(self._loose), {}
+        forgotten = 0
+        while waiting:
+            node = waiting.pop()
+            if node.readers or node.root is not None:
+                continue
+            memo: dict[Any, _Node] = self._nodes if node.address in self._nodes else self._input_nodes
+            if memo.get(node.address) is not node:
+                continue
+            del memo[node.address]
+            forgotten += 1
+            for dep in node.deps:
+                dep.readers.pop(node, None)
+                if not dep.readers and dep.root is None:
+                    waiting.append(dep)
+            node.deps = ()
+        return forgotten
+
+    def __len__(self) -> int:
+        """Nodes remembered: inputs and index entries that were read, and query values."""
+        return len(self._nodes) + len(self._input_nodes)
+
+
+def _equal(old: Any, new: Any) -> bool:
+    return old is new or (type(old) is type(new) and bool(old == new))
+
+
+def _describe(node: _Node) -> str:
+    function, args = node.address  # type: ignore[misc]
+    return f"{function.__qualname__}{args!r}"  # type: ignore[has-type]
+
+
+def query(function: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Engine, P], T]:
+    """Memoise `function(engine, *args)` by its arguments, which are positional and hashable.
+
+    The function must be pure but for what it reads through the engine, and returns a value that nobody mutates.
+    """
+
+    @functools.wraps(function)
+    def ask(engine: Engine, *args: Any) -> T:
+        result: T = engine._ask(engine._query(function, args))
+        return result
+
+    return ask  # type: ignore[return-value]
