@@ -1,0 +1,336 @@
+"""Every setting of Mizzen, in one frozen tree.
+
+In: the process environment, read once by `load`, under the names that an Istio operator would set.
+Out: `Settings`, handed down by whoever starts a program; tests build it by hand.
+A value that does not parse keeps its default and yields a warning, as Istio does. So does a feature flag
+of the reference that Mizzen does not carry, unless it is set to the reference's default.
+Command line flags replace single fields afterwards (`msgspec.structs.replace`); no other module reads
+the environment.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import msgspec
+
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_WORDS = {"1": True, "t": True, "true": True, "yes": True, "on": True}
+_WORDS |= {"0": False, "f": False, "false": False, "no": False, "off": False}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a Go duration (`1h30m`, `100ms`, `0`); negative ones are refused."""
+    if text.strip() == "0":
+        return 0.0
+    parts = list(_DURATION.finditer(text.strip()))
+    if not parts or "".join(part.group() for part in parts) != text.strip():
+        raise ValueError(f"{text!r} is not a duration such as 100ms, 10s or 24h")
+    return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
+
+
+def parse_bool(text: str) -> bool:
+    """A boolean by word; anything else is refused, so that `flase` never counts as true."""
+    try:
+        return _WORDS[text.strip().lower()]
+    except KeyError:
+        raise ValueError(f"{text!r} is neither true nor false") from None
+
+
+def _parse_count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(f"{text!r} is negative")
+    return number
+
+
+def _parse_rate(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError(f"{text!r} is not a positive number")
+    return number
+
+
+def _parse_percentage(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 100:
+        raise ValueError(f"{text!r} is not between 0 and 100")
+    return number
+
+
+def _parse_ratio(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{text!r} is not between 0 and 1")
+    return number
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+class Variable(NamedTuple):
+    """The environment variable that sets a field, and how its text is read."""
+
+    name: str
+    parse: Callable[[str], Any] = str
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of settings; each field says its unit and its variable."""
+
+
+class Push(Group, frozen=True, kw_only=True):
+    """When and how widely changes are pushed."""
+
+    debounce_after: Annotated[float, Variable("PILOT_DEBOUNCE_AFTER", parse_duration)] = 0.1
+    """Seconds without a change after which collected changes are pushed."""
+    debounce_max: Annotated[float, Variable("PILOT_DEBOUNCE_MAX", parse_duration)] = 10.0
+    """Seconds that a change waits at most while others keep coming."""
+    debounce_endpoints: Annotated[bool, Variable("PILOT_ENABLE_EDS_DEBOUNCE", parse_bool)] = True
+    """Whether changes of endpoints alone wait too."""
+    throttle: Annotated[int, Variable("PILOT_PUSH_THROTTLE", _parse_count)] = 0
+    """Streams that are pushed to at once; 0 chooses by the number of CPUs."""
+
+
+class Xds(Group, frozen=True, kw_only=True):
+    """The discovery servers."""
+
+    max_requests_per_second: Annotated[float, Variable("PILOT_MAX_REQUESTS_PER_SECOND", _parse_rate)] = 0.0
+    """New streams a second; 0 chooses by the number of CPUs."""
+    identity_check: Annotated[bool, Variable("PILOT_ENABLE_XDS_IDENTITY_CHECK", parse_bool)] = True
+    """Whether a node's namespace and service account must agree with its credentials."""
+    authenticate: Annotated[bool, Variable("XDS_AUTH", parse_bool)] = True
+    """Whether streams on the secure ports need credentials."""
+    authenticate_plaintext: Annotated[bool, Variable("XDS_AUTH_PLAINTEXT", parse_bool)] = False
+    """Whether streams on the plain port need a token as well."""
+    keepalive_interval: Annotated[float, Variable("GRPC_KEEPALIVE_INTERVAL", parse_duration)] = 30.0
+    """Seconds of silence after which a peer is pinged."""
+    keepalive_timeout: Annotated[float, Variable("GRPC_KEEPALIVE_TIMEOUT", parse_duration)] = 10.0
+    """Seconds that a peer has to answer a ping."""
+    max_streams: Annotated[int, Variable("ISTIO_GPRC_MAXSTREAMS", _parse_count)] = 100_000
+    """Concurrent streams on one connection. The reference spells the variable so."""
+    max_receive_bytes: Annotated[int, Variable("ISTIO_GPRC_MAXRECVMSGSIZE", _parse_count)] = 4 * 1024 * 1024
+    """Bytes of the largest request that is read."""
+    max_connection_age: float = 1800.0
+    """Seconds after which a stream is asked to reconnect, jittered; 0 means never."""
+    connection_age_grace: float = 10.0
+    """Seconds that a stream past its age has to end by itself."""
+    stop_grace: float = 10.0
+    """Seconds that open streams have when the server stops."""
+
+
+class Authority(Group, frozen=True, kw_only=True):
+    """The certificate authority and who may ask it."""
+
+    directory: Annotated[str, Variable("ROOT_CA_DIR")] = "./etc/cacerts"
+    """Directory of a plugged-in authority: ca-cert.pem, ca-key.pem, root-cert.pem, cert-chain.pem."""
+    default_ttl: Annotated[float, Variable("DEFAULT_WORKLOAD_CERT_TTL", parse_duration)] = 24 * 3600.0
+    """Seconds that a workload certificate lives when none are asked for."""
+    max_ttl: Annotated[float, Variable("MAX_WORKLOAD_CERT_TTL", parse_duration)] = 90 * 24 * 3600.0
+    """Seconds that may be asked for at most."""
+    root_ttl: Annotated[float, Variable("CITADEL_SELF_SIGNED_CA_CERT_TTL", parse_duration)] = 87_600 * 3600.0
+    """Seconds that a self-signed root lives."""
+    root_key_bits: Annotated[int, Variable("CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE", _parse_count)] = 2048
+    """Size of a self-signed root's RSA key."""
+    root_check_interval: Annotated[float, Variable("CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL", parse_duration)] = (
+        3600.0
+    )
+    """Seconds between two looks at the root's remaining life."""
+    root_grace_percentile: Annotated[
+        float, Variable("CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE", _parse_percentage)
+    ] = 20.0
+    """A self-signed root is renewed when this share of its life remains."""
+    audiences: Annotated[tuple[str, ...], Variable("TOKEN_AUDIENCES", _parse_names)] = ("istio-ca",)
+    """Audiences that a bearer token may name."""
+    custom_hosts: Annotated[tuple[str, ...], Variable("ISTIOD_CUSTOM_HOST", _parse_names)] = ()
+    """Further DNS names in the control plane's own certificate."""
+
+
+class Agent(Group, frozen=True, kw_only=True):
+    """The sidecar's agent."""
+
+    certificate_ttl: Annotated[float, Variable("SECRET_TTL", parse_duration)] = 24 * 3600.0
+    """Seconds of life that the agent asks for."""
+    renewal_ratio: Annotated[float, Variable("SECRET_GRACE_PERIOD_RATIO", _parse_ratio)] = 0.5
+    """A certificate is renewed when this part of its life remains."""
+    renewal_jitter: Annotated[float, Variable("SECRET_GRACE_PERIOD_RATIO_JITTER", _parse_ratio)] = 0.01
+    """The renewal ratio varies by this much either way."""
+    key_algorithm: Annotated[str, Variable("ECC_SIGNATURE_ALGORITHM")] = "ECDSA"
+    """`ECDSA`, or empty for RSA. Istio's default is RSA; ECDSA costs a hundredth at start-up."""
+    key_curve: Annotated[str, Variable("ECC_CURVE")] = "P256"
+    """`P256` or `P384`."""
+    rsa_key_bits: Annotated[int, Variable("WORKLOAD_RSA_KEY_SIZE", _parse_count)] = 2048
+    """Size of an RSA key."""
+    ca_address: Annotated[str, Variable("CA_ADDR")] = ""
+    """host:port of the certificate service; empty means the discovery address."""
+    xds_root_ca: Annotated[str, Variable("XDS_ROOT_CA")] = ""
+    """Root file for the discovery server, or `SYSTEM`; empty searches the usual places."""
+    ca_root_ca: Annotated[str, Variable("CA_ROOT_CA")] = ""
+    """Root file for the certificate service, or `SYSTEM`; empty searches the usual places."""
+    control_plane_san: Annotated[str, Variable("ISTIOD_SAN")] = ""
+    """Name expected in the control plane's certificate; empty means the discovery host."""
+    provisioned_certificates: Annotated[str, Variable("PROV_CERT")] = ""
+    """Directory of a certificate that the machine already has."""
+    output_certificates: Annotated[str, Variable("OUTPUT_CERTS")] = ""
+    """Directory to which workload certificates are written as files."""
+    delta: Annotated[bool, Variable("ISTIO_DELTA_XDS", parse_bool)] = True
+    """Whether Envoy speaks delta ADS."""
+    dns_address: Annotated[str, Variable("DNS_PROXY_ADDR")] = "localhost:15053"
+    """Address of the DNS proxy."""
+    dns_forward_parallel: Annotated[bool, Variable("DNS_FORWARD_PARALLEL", parse_bool)] = False
+    """Whether all upstream resolvers are asked at once."""
+    drain_duration: Annotated[float, Variable("MINIMUM_DRAIN_DURATION", parse_duration)] = 5.0
+    """Seconds between the start of draining and the first look at active connections."""
+    exit_on_zero_connections: Annotated[bool, Variable("EXIT_ON_ZERO_ACTIVE_CONNECTIONS", parse_bool)] = False
+    """Whether the agent waits for the last connection instead of a fixed time."""
+
+
+class Http(Group, frozen=True, kw_only=True):
+    """The plain HTTP servers."""
+
+    debug_on_http: Annotated[bool, Variable("ENABLE_DEBUG_ON_HTTP", parse_bool)] = True
+    """Whether the readiness port serves /debug too."""
+    debug_authorization: Annotated[bool, Variable("ENABLE_DEBUG_ENDPOINT_AUTH", parse_bool)] = True
+    """Whether callers outside the system namespace see only their own namespace."""
+    debug_namespaces: Annotated[tuple[str, ...], Variable("DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES", _parse_names)] = ()
+    """Further namespaces that may see everything."""
+
+
+class Features(Group, frozen=True, kw_only=True):
+    """The reference's feature flags that Mizzen carries."""
+
+    dual_stack: Annotated[bool, Variable("ISTIO_DUAL_STACK", parse_bool)] = False
+    """Whether listeners and endpoints carry addresses of both families."""
+    http10: Annotated[bool, Variable("PILOT_HTTP10", parse_bool)] = False
+    """Whether HTTP/1.0 is accepted."""
+    trace_sampling: Annotated[float, Variable("PILOT_TRACE_SAMPLING", _parse_percentage)] = 1.0
+    """Per cent of requests that are traced where nothing else says."""
+
+
+class Instance(Group, frozen=True, kw_only=True):
+    """Who this process is."""
+
+    name: Annotated[str, Variable("POD_NAME")] = ""
+    """Name of the pod; empty means the host's name."""
+    namespace: Annotated[str, Variable("POD_NAMESPACE")] = "istio-system"
+    """Namespace of the control plane."""
+    revision: Annotated[str, Variable("REVISION")] = "default"
+    """Revision that the control plane serves."""
+    cluster: Annotated[str, Variable("CLUSTER_ID")] = "Kubernetes"
+    """Name of the cluster."""
+
+
+class Settings(Group, frozen=True, kw_only=True):
+    """All settings."""
+
+    push: Push = Push()
+    xds: Xds = Xds()
+    authority: Authority = Authority()
+    agent: Agent = Agent()
+    http: Http = Http()
+    features: Features = Features()
+    instance: Instance = Instance()
+
+
+REFERENCE_DEFAULTS: Mapping[str, str] = {
+    "COMPLIANCE_POLICY": "",
+    "DISABLE_SHADOW_HOST_SUFFIX": "true",
+    "DISABLE_TRACK_REMAINING_CB_METRICS": "true",
+    "ENABLE_100_CONTINUE_HEADERS": "true",
+    "ENABLE_ENHANCED_DESTINATIONRULE_MERGE": "true",
+    "ENABLE_HCM_INTERNAL_NETWORKS": "false",
+    "ENABLE_LOCALITY_WEIGHTED_LB_CONFIG": "false",
+    "ENABLE_MULTICLUSTER_HEADLESS": "true",
+    "ENABLE_TLS_ON_SIDECAR_INGRESS": "false",
+    "ENABLE_WILDCARD_HOST_SERVICE_ENTRIES_FOR_TLS": "false",
+    "LABEL_CANONICAL_SERVICES_FOR_MESH_EXTERNAL_SERVICE_ENTRIES": "false",
+    "MAX_CONNECTIONS_PER_SOCKET_EVENT_LOOP": "1",
+    "PILOT_ALLOW_ANY_DYNAMIC_DNS_MAX_HOSTS": "1024",
+    "PILOT_ALLOW_SIDECAR_SERVICE_INBOUND_LISTENER_MERGE": "false",
+    "PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS": "true",
+    "PILOT_CERT_PROVIDER": "istiod",
+    "PILOT_DISABLE_MX_ALPN": "false",
+    "PILOT_DNS_CARES_UDP_MAX_QUERIES": "100",
+    "PILOT_DNS_JITTER_DURATION": "100ms",
+    "PILOT_ENABLE_ABSOLUTE_FQDN_VHOST_DOMAIN": "true",
+    "PILOT_ENABLE_ALPN_FILTER": "true",
+    "PILOT_ENABLE_AMBIENT": "false",
+    "PILOT_ENABLE_ANALYSIS": "false",
+    "PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES": "false",
+    "PILOT_ENABLE_HEADLESS_FILTER_CHAIN_LISTENER": "false",
+    "PILOT_ENABLE_IP_AUTOALLOCATE": "true",
+    "PILOT_ENABLE_METADATA_EXCHANGE": "true",
+    "PILOT_ENABLE_MONGO_FILTER": "true",
+    "PILOT_ENABLE_MYSQL_FILTER": "false",
+    "PILOT_ENABLE_PERSISTENT_SESSION_FILTER": "false",
+    "PILOT_ENABLE_QUIC_LISTENERS": "false",
+    "PILOT_ENABLE_REDIS_FILTER": "false",
+    "PILOT_ENABLE_ROUTE_COLLAPSE_OPTIMIZATION": "true",
+    "PILOT_ENABLE_STRICT_GATEWAY_MERGING": "true",
+    "PILOT_ENABLE_TELEMETRY_LABEL": "true",
+    "PILOT_ENDPOINT_TELEMETRY_LABEL": "true",
+    "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG": "false",
+    "PILOT_GATEWAY_TRANSPORT_SOCKET_CONNECT_TIMEOUT": "15s",
+    "PILOT_JWT_ENABLE_REMOTE_JWKS": "false",
+    "PILOT_MX_ADDITIONAL_LABELS": "",
+    "PILOT_SCOPE_GATEWAY_TO_NAMESPACE": "false",
+    "PILOT_SEND_UNHEALTHY_ENDPOINTS": "false",
+    "PILOT_SIDECAR_PICK_BEST_SERVICE_NAMESPACE": "true",
+    "PILOT_SIDECAR_USE_REMOTE_ADDRESS": "false",
+    "PILOT_SKIP_VALIDATE_TRUST_DOMAIN": "false",
+    "PILOT_SPAWN_UPSTREAM_SPAN_FOR_GATEWAY": "true",
+    "PILOT_UNIFIED_SIDECAR_SCOPE": "true",
+    "PREFER_DESTINATIONRULE_TLS_FOR_EXTERNAL_SERVICES": "true",
+    "RESOLVE_HOSTNAME_GATEWAYS": "true",
+}
+"""Flags of the reference of which Mizzen carries only the default, with that default."""
+
+_FLAG = re.compile(r"(?:PILOT|ISTIO)_[A-Z0-9_]+")
+# Node metadata and pod facts that the injector sets, and the variables that Kubernetes makes of Services.
+_NO_FLAG = re.compile(
+    r"ISTIO_META_.*|ISTIO_METAJSON_.*|ISTIO_(?:KUBE_APP_PROBERS|PROMETHEUS_ANNOTATIONS|BOOTSTRAP_OVERRIDE|CPU_LIMIT)"
+    r"|.*_SERVICE_HOST|.*_SERVICE_PORT(?:_.*)?|.*_PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?"
+)
+
+
+def _variables(group: type[Group]) -> Iterator[tuple[str, Variable]]:
+    for field, hint in get_type_hints(group, include_extras=True).items():
+        for extra in getattr(hint, "__metadata__", ()):
+            if isinstance(extra, Variable):
+                yield field, extra
+
+
+def _load_group(group: type[Group], environ: Mapping[str, str], warnings: list[str]) -> Group:
+    values: dict[str, Any] = {}
+    for field, variable in _variables(group):
+        text = environ.get(variable.name, "")
+        if not text:
+            continue
+        try:
+            values[field] = variable.parse(text)
+        except ValueError as error:
+            warnings.append(f"{variable.name}: {error}; the default stays")
+    return group(**values)
+
+
+def _check_flags(environ: Mapping[str, str], known: set[str]) -> Iterator[str]:
+    for name in sorted(environ):
+        if name in known:
+            continue
+        default = REFERENCE_DEFAULTS.get(name)
+        if default is None and (not _FLAG.fullmatch(name) or _NO_FLAG.fullmatch(name)):
+            continue
+        if default is None or environ[name].strip().lower() != default:
+            yield f"{name} is not supported and has no effect"
+
+
+def load(environ: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
+    """The settings that an environment asks for, and a warning for each variable that is not followed."""
+    warnings: list[str] = []
+    groups = get_type_hints(Settings)
+    values: dict[str, Any] = {name: _load_group(group, environ, warnings) for name, group in groups.items()}
+    known = {variable.name for group in groups.values() for _, variable in _variables(group)}
+    warnings.extend(_check_flags(environ, known))
+    return Settings(**values), tuple(warnings)
