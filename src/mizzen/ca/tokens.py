@@ -1,0 +1,243 @@
+"""Service-account tokens for a mesh without Kubernetes: their issuer and their verifier.
+
+In and out: JSON web tokens with the claims of a Kubernetes projected service-account token, so that pilot-agent's
+and istioctl's ways of sending them work unchanged. The verifier takes public keys only, binds each to its one
+algorithm, and refuses whatever lacks an expiry, an audience or a consistent subject. TokenReview against an API
+server is another verifier.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from mizzen.errors import AuthorityError
+
+AUDIENCE = "istio-ca"
+ISSUER = "https://mizzen.local"
+LIFETIME = 43_200.0
+"""Seconds; the expiry that Istio's injected volume asks for."""
+
+_SUBJECT = "system:serviceaccount:"
+_LEEWAY = 10.0
+_LARGEST_TOKEN = 16 * 1024
+_SMALLEST_RSA = 2048
+
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
+
+
+class ServiceAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a token speaks for, and the pod it was made for."""
+
+    namespace: str
+    name: str
+    pod: str = ""
+    pod_uid: str = ""
+    node: str = ""
+
+
+def generate_key() -> PrivateKey:
+    """A new signing key (P-256)."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def encode_private_key(key: PrivateKey) -> bytes:
+    """The key as unencrypted PKCS #8 PEM; write it to files of mode 0600 only."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def encode_public_key(key: PublicKey) -> bytes:
+    """The key as PEM."""
+    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+def decode_private_key(pem: bytes) -> PrivateKey:
+    """A P-256 or RSA private key from PEM."""
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError) as error:
+        raise AuthorityError("the token key is not an unencrypted PEM private key") from error
+    if not isinstance(key, (ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey)):
+        raise AuthorityError("the token key is neither P-256 nor RSA")
+    _algorithm(key.public_key())
+    return key
+
+
+def decode_public_keys(pem: bytes) -> tuple[PublicKey, ...]:
+    """The public keys of a PEM file: public keys as they are, of private ones the public half."""
+    found: list[PublicKey] = []
+    for block in pem.split(b"-----BEGIN ")[1:]:
+        text = b"-----BEGIN " + block
+        if b"PRIVATE KEY-----" in block.splitlines()[0]:
+            key: Any = decode_private_key(text).public_key()
+        else:
+            try:
+                key = serialization.load_pem_public_key(text)
+            except ValueError as error:
+                raise AuthorityError("a block of the token key file is no PEM public key") from error
+        _algorithm(key)
+        found.append(key)
+    if not found:
+        raise AuthorityError("the token key file holds no PEM key")
+    return tuple(found)
+
+
+def _algorithm(key: Any) -> str:
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
+        return "ES256"
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size >= _SMALLEST_RSA:
+        return "RS256"
+    raise AuthorityError("a token key must be P-256, or RSA of at least 2048 bits")
+
+
+def key_id(key: PublicKey) -> str:
+    """A name for the key, made of its content."""
+    der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(der)
+    return digest.finalize().hex()[:32]
+
+
+class TokenIssuer:
+    """Makes tokens with one key."""
+
+    def __init__(self, key: PrivateKey, clock: Callable[[], float], issuer: str = ISSUER) -> None:
+        self._key = key
+        self._clock = clock
+        self._issuer = issuer
+        self._headers = {"kid": key_id(key.public_key())}
+        self._algorithm = _algorithm(key.public_key())
+
+    def issue(
+        self,
+        account: ServiceAccount,
+        audiences: Sequence[str] = (AUDIENCE,),
+        lifetime: float = LIFETIME,
+    ) -> str:
+        """A token for the account, good from now on for `lifetime` seconds."""
+        now = int(self._clock())
+        claims = {
+            "aud": list(audiences),
+            "exp": now + int(lifetime),
+            "iat": now,
+            "iss": self._issuer,
+            "jti": secrets.token_hex(16),
+            "kubernetes.io": _kubernetes_claims(account),
+            "nbf": now,
+            "sub": f"{_SUBJECT}{account.namespace}:{account.name}",
+        }
+        return jwt.encode(claims, self._key, algorithm=self._algorithm, headers=self._headers)
+
+
+def _kubernetes_claims(account: ServiceAccount) -> dict[str, Any]:
+    claims: dict[str, Any] = {"namespace": account.namespace, "serviceaccount": {"name": account.name}}
+    if account.pod:
+        claims["pod"] = {"name": account.pod, "uid": account.pod_uid}
+    if account.node:
+        claims["node"] = {"name": account.node}
+    return claims
+
+
+class KeyTokenVerifier:
+    """Verifies tokens of one issuer against a set of public keys."""
+
+    def __init__(
+        self,
+        keys: Sequence[PublicKey],
+        clock: Callable[[], float],
+        audiences: Sequence[str] = (AUDIENCE,),
+        issuer: str = ISSUER,
+    ) -> None:
+        self._keys: Mapping[str, PublicKey] = {key_id(key): key for key in keys}
+        self._clock = clock
+        self._audiences = frozenset(audiences)
+        self._issuer = issuer
+
+    async def verify(self, token: str) -> tuple[str, str]:
+        """Namespace and service account of a good token; raises AuthorityError for any other."""
+        claims = self._check_signature(token)
+        self._check_times(claims)
+        if claims.get("iss") != self._issuer:
+            raise AuthorityError("the token is of another issuer")
+        audience = claims.get("aud")
+        named = [audience] if isinstance(audience, str) else audience
+        if not isinstance(named, list) or not self._audiences.intersection(map(str, named)):
+            raise AuthorityError("the token is for another audience")
+        return _account_of(claims)
+
+    def _check_signature(self, token: str) -> dict[str, Any]:
+        if len(token) > _LARGEST_TOKEN:
+            raise AuthorityError("the token is too long")
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError) as error:
+            raise AuthorityError("the token is malformed") from error
+        if "crit" in header:
+            raise AuthorityError("the token has critical headers that are not known here")
+        key = self._select_key(header.get("kid"))
+        try:
+            claims = jwt.decode(token, key, algorithms=[_algorithm(key)], options=_SIGNATURE_ONLY)
+        except (jwt.PyJWTError, ValueError) as error:
+            raise AuthorityError("the token's signature does not verify") from error
+        if not isinstance(claims, dict):
+            raise AuthorityError("the token is malformed")
+        return claims
+
+    def _select_key(self, name: object) -> Any:
+        if name is None and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        key = self._keys.get(name) if isinstance(name, str) else None
+        if key is None:
+            raise AuthorityError("the token is signed by an unknown key")
+        return key
+
+    def _check_times(self, claims: Mapping[str, Any]) -> None:
+        now = self._clock()
+        expiry = claims.get("exp")
+        if not _is_number(expiry):
+            raise AuthorityError("the token has no expiry")
+        if now >= expiry:
+            raise AuthorityError("the token has expired")
+        for name in ("nbf", "iat"):
+            start = claims.get(name, 0)
+            if not _is_number(start) or start > now + _LEEWAY:
+                raise AuthorityError("the token is not valid yet")
+
+
+# Times, issuer and audience are checked here, against the clock that was passed in.
+_SIGNATURE_ONLY: Any = {
+    "verify_signature": True,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "verify_aud": False,
+    "verify_iss": False,
+    "verify_sub": False,
+    "verify_jti": False,
+}
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _account_of(claims: Mapping[str, Any]) -> tuple[str, str]:
+    subject = claims.get("sub")
+    parts = subject.removeprefix(_SUBJECT).split(":") if isinstance(subject, str) else []
+    if len(parts) != 2 or not str(subject).startswith(_SUBJECT) or not all(parts):
+        raise AuthorityError("the token's subject is no service account")
+    namespace, name = parts
+    details = claims.get("kubernetes.io")
+    if not isinstance(details, dict) or details.get("namespace") != namespace:
+        raise AuthorityError("the token's claims disagree about its namespace")
+    account = details.get("serviceaccount")
+    if not isinstance(account, dict) or account.get("name") != name:
+        raise AuthorityError("the token's claims disagree about its service account")
+    return namespace, name
