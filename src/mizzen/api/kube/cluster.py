@@ -1,0 +1,48 @@
+"""What pods live in and on, and as whom: Namespace, Node and ServiceAccount."""
+
+from typing import ClassVar
+
+from mizzen.api.kube.pods import LocalObjectReference
+from mizzen.api.message import Message
+from mizzen.api.meta import Object
+
+
+class Namespace(Object, frozen=True, kw_only=True):
+    """The kind Namespace; its labels decide on injection, revision and discovery."""
+
+    unread: ClassVar[frozenset[str]] = Object.unread | {"spec"}
+
+
+class NodeAddress(Message, frozen=True, kw_only=True):
+    """An address of a node."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeStatus(Message, frozen=True, kw_only=True):
+    """A node's addresses, without the heartbeats."""
+
+    addresses: tuple[NodeAddress, ...] = ()
+
+    unread: ClassVar[frozenset[str]] = frozenset(
+        "allocatable capacity conditions config daemonEndpoints declaredFeatures features images nodeInfo phase"
+        " runtimeHandlers volumesAttached volumesInUse".split()
+    )
+
+
+class Node(Object, frozen=True, kw_only=True):
+    """The kind Node; its labels give its pods their locality."""
+
+    status: NodeStatus | None = None
+
+    unread: ClassVar[frozenset[str]] = Object.unread | {"spec"}
+
+
+class ServiceAccount(Object, frozen=True, kw_only=True):
+    """The kind ServiceAccount."""
+
+    automount_service_account_token: bool | None = None
+    image_pull_secrets: tuple[LocalObjectReference, ...] = ()
+
+    unread: ClassVar[frozenset[str]] = Object.unread | {"secrets"}
