@@ -53,7 +53,7 @@ FACTS = (
     Fact("cluster", "MZ_CLUSTER"),
 )
 
-_DISCOVERY = [{"istio_headers": {}}, {"workload_discovery": {}}]
+_DISCOVERY: list[dict[str, Any]] = [{"istio_headers": {}}, {"workload_discovery": {}}]
 _PEER_METADATA = protos.TYPE_PREFIX + "io.istio.http.peer_metadata.Config"
 _TCP_EXCHANGE = protos.TYPE_PREFIX + "envoy.tcp.metadataexchange.config.MetadataExchange"
 
