@@ -1,7 +1,7 @@
 """A small incremental engine: inputs, memoised queries, and exactly the re-runs that a change requires.
 
-In: `Engine.set` and `Engine.remove` of inputs under tuple keys whose first element names their table. Out: the values of
-functions decorated `@query`. While a query runs, the engine records what it reads (inputs, index entries, other
+In: `Engine.set` and `Engine.remove` of inputs under tuple keys whose first element names their table. Out: the values
+of functions decorated `@query`. While a query runs, the engine records what it reads (inputs, index entries, other
 queries). A change marks the direct readers *dirty* and everything above them *maybe stale*, no more; asked again, a
 maybe-stale query first brings what it read up to date, in the order it was read, and re-runs only if one of those
 really changed. A re-run that gives an equal value stops the change there (early cutoff).
@@ -23,11 +23,12 @@ T = TypeVar("T")
 
 Key = tuple[str, ...]
 
-_CLEAN, _MAYBE, _DIRTY, _RUNNING = range(4)
+# CHECKING (bringing up to date what it read) and RUNNING are the states of a node whose value is being worked out.
+_CLEAN, _MAYBE, _DIRTY, _CHECKING, _RUNNING = range(5)
 
 
 class CycleError(Exception):
-    """A query asked, through others, for its own value."""
+    """A query asked, through others, for its own value. Do not catch it in a query: it is an error of the program."""
 
 
 class Index:
@@ -67,15 +68,17 @@ class _Failure:
 
 
 class _Node:
-    """One memoised value: a leaf (input or index entry, `run` is None) or a query with its arguments."""
+    """One memoised value: a leaf (an input or index entry) or a query, whose address is its function and arguments."""
 
-    __slots__ = ("__weakref__", "address", "deps", "readers", "root", "run", "state", "value")
+    __slots__ = ("address", "dep_changed", "deps", "is_query", "readers", "root", "state", "value")
 
-    def __init__(self, address: Hashable, run: Callable[[], Any] | None, value: Any = None) -> None:
+    def __init__(self, address: Any, value: Any = None, *, is_query: bool = False) -> None:
         self.address = address
-        self.run = run
+        self.is_query = is_query
         self.value = value
-        self.state = _CLEAN if run is None else _DIRTY
+        self.state = _DIRTY if is_query else _CLEAN
+        self.dep_changed = False
+        """While CHECKING: whether something it read was found changed."""
         self.deps: tuple[_Node, ...] = ()
         self.readers: dict[_Node, None] = {}
         self.root: Root[Any] | None = None
@@ -119,7 +122,7 @@ class Engine:
         self._indexes: dict[Index, dict[Hashable, dict[Key, None]]] = {}
         self._indexes_of: dict[str, list[Index]] = {}
         self._nodes: dict[Hashable, _Node] = {}
-        self._stack: list[dict[_Node, None]] = []
+        self._stack: list[tuple[_Node, dict[_Node, None]]] = []
         self._stale_roots: dict[Root[Any], None] = {}
         self._loose: dict[_Node, None] = {}
         self.runs = 0
@@ -198,8 +201,8 @@ class Engine:
             return self.peek(key)
         node = self._input_nodes.get(key)
         if node is None:
-            node = self._input_nodes[key] = _Node(key, None, self.peek(key))
-        self._stack[-1][node] = None
+            node = self._input_nodes[key] = _Node(key, self.peek(key))
+        self._stack[-1][1][node] = None
         return node.value
 
     def lookup(self, index: Index, group: Hashable) -> tuple[Key, ...]:
@@ -212,8 +215,8 @@ class Engine:
         address = (index, group)
         node = self._nodes.get(address)
         if node is None:
-            node = self._nodes[address] = _Node(address, None, tuple(sorted(entries.get(group, ()))))
-        self._stack[-1][node] = None
+            node = self._nodes[address] = _Node(address, tuple(sorted(entries.get(group, ()))))
+        self._stack[-1][1][node] = None
         result: tuple[Key, ...] = node.value
         return result
 
@@ -230,14 +233,14 @@ class Engine:
         address = (function, args)
         node = self._nodes.get(address)
         if node is None:
-            node = self._nodes[address] = _Node(address, functools.partial(function, self, *args))
+            node = self._nodes[address] = _Node(address, is_query=True)
             if not self._stack:
                 self._loosen(node)
         return node
 
     def _ask(self, node: _Node) -> Any:
         if self._stack:
-            self._stack[-1][node] = None
+            self._stack[-1][1][node] = None
         if node.state == _CLEAN:
             self.hits += 1
         else:
@@ -249,12 +252,11 @@ class Engine:
     # -- change ---------------------------------------------------------------------------------------------------
 
     def _mark_readers(self, node: _Node) -> None:
-        """The direct readers become dirty; everything above them maybe stale."""
+        """A leaf changed: its direct readers become dirty, everything above them maybe stale."""
         for reader in node.readers:
             if reader.state == _CLEAN:
                 self._mark_maybe(reader)
-            if reader.state != _RUNNING:
-                reader.state = _DIRTY
+            reader.state = _DIRTY
 
     def _mark_maybe(self, start: _Node) -> None:
         waiting = [start]
@@ -268,45 +270,40 @@ class Engine:
             waiting.extend(node.readers)
 
     def _bring_up_to_date(self, node: _Node) -> None:
-        if node.state == _RUNNING:
-            raise CycleError(f"{_describe(node)} needs its own value")
+        if node.state in (_CHECKING, _RUNNING):
+            raise self._cycle(node)
         if node.state == _MAYBE:
-            node.state = _RUNNING
+            node.state, node.dep_changed = _CHECKING, False
             try:
-                changed = self._any_dep_changed(node)
+                self._check_deps(node)
             finally:
                 node.state = _DIRTY
-            if not changed:
+            if not node.dep_changed:
                 node.state = _CLEAN
                 self.hits += 1
                 return
         self._run(node)
 
-    def _any_dep_changed(self, node: _Node) -> bool:
-        """Bring what the node read up to date, in the order it was read, up to the first that really changed."""
+    def _check_deps(self, node: _Node) -> None:
+        """Bring what the node read up to date, in the order it was read, until one is found changed."""
         for dep in node.deps:
-            if dep.run is None or dep.state == _CLEAN:
-                continue
-            before = dep.value
-            try:
+            if dep.state not in (_CLEAN, _CHECKING, _RUNNING):
                 self._bring_up_to_date(dep)
-            except CycleError:
-                return True
-            if dep.value is not before:
-                return True
-        return False
+            if node.dep_changed or dep.state in (_CHECKING, _RUNNING):
+                node.dep_changed = True
+                return
 
     def _run(self, node: _Node) -> None:
-        assert node.run is not None
+        function, args = node.address
         self.runs += 1
-        name = node.run.func.__qualname__  # type: ignore[attr-defined]
+        name = function.__qualname__
         self.runs_by_query[name] = self.runs_by_query.get(name, 0) + 1
         reads: dict[_Node, None] = {}
-        self._stack.append(reads)
+        self._stack.append((node, reads))
         node.state = _RUNNING
         value: Any
         try:
-            value = node.run()
+            value = function(self, *args)
         except Exception as error:
             value = _Failure(error)
         finally:
@@ -314,12 +311,20 @@ class Engine:
             node.state = _DIRTY
         self._rewire(node, reads)
         node.state = _CLEAN
-        if not _equal(node.value, value):
-            node.value = value
-            # Readers that were brought here by a change are maybe stale already; they now know it is real.
-            for reader in node.readers:
-                if reader.state == _MAYBE:
-                    reader.state = _DIRTY
+        if _equal(node.value, value):
+            return
+        node.value = value
+        for reader in node.readers:
+            if reader.state == _MAYBE:
+                reader.state = _DIRTY
+            elif reader.state == _CHECKING:
+                reader.dep_changed = True
+
+    def _cycle(self, node: _Node) -> CycleError:
+        """The same error whichever member of the cycle was asked first."""
+        running = [member for member, _ in self._stack]
+        members = running[running.index(node) :] if node in running else [node, *running]
+        return CycleError("these queries need each other: " + ", ".join(sorted({_describe(m) for m in members})))
 
     def _rewire(self, node: _Node, reads: dict[_Node, None]) -> None:
         for dep in node.deps:
@@ -357,7 +362,7 @@ class Engine:
             node = waiting.pop()
             if node.readers or node.root is not None:
                 continue
-            memo: dict[Any, _Node] = self._nodes if node.address in self._nodes else self._input_nodes
+            memo: dict[Any, _Node] = self._input_nodes if node.address in self._input_nodes else self._nodes
             if memo.get(node.address) is not node:
                 continue
             del memo[node.address]
@@ -379,8 +384,8 @@ def _equal(old: Any, new: Any) -> bool:
 
 
 def _describe(node: _Node) -> str:
-    function, args = node.address  # type: ignore[misc]
-    return f"{function.__qualname__}{args!r}"  # type: ignore[has-type]
+    function, args = node.address
+    return f"{function.__qualname__}{args!r}"
 
 
 def query(function: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Engine, P], T]:
