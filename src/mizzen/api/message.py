@@ -15,10 +15,17 @@ FreeForm = dict[str, Any]
 """A google.protobuf.Struct, or an object of a type we do not know: plain data, kept as written."""
 
 
+def names(text: str) -> frozenset[str]:
+    """The names in a text, for `Message.unread`."""
+    return frozenset(text.split())
+
+
 class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, repr_omit_defaults=True, gc=False):
     """One shape of the API; `unread` names fields that exist in the API and are dropped, without a warning."""
 
     unread: ClassVar[frozenset[str]] = frozenset()
+    confidential: ClassVar[bool] = False
+    """Whether its values must not be shown in messages."""
 
 
 class ProtoMessage(Message, frozen=True, kw_only=True):

@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta
 
-from mizzen.api.message import Message
+from mizzen.api.message import Message, names
+from mizzen.api.scalars import Int64
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -38,7 +39,7 @@ class OwnerReference(Message, frozen=True, kw_only=True):
     name: str = ""
     controller: bool = False
 
-    unread: ClassVar[frozenset[str]] = frozenset({"uid", "blockOwnerDeletion"})
+    unread: ClassVar[frozenset[str]] = names("uid blockOwnerDeletion")
 
 
 class ObjectMeta(Message, frozen=True, kw_only=True):
@@ -53,11 +54,11 @@ class ObjectMeta(Message, frozen=True, kw_only=True):
     """Without kubectl's last-applied-configuration."""
     creation_timestamp: Timestamp | None = None
     deletion_timestamp: Timestamp | None = None
-    generation: int = 0
+    generation: Int64 = 0
     owner_references: tuple[OwnerReference, ...] = ()
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {"resourceVersion", "managedFields", "selfLink", "finalizers", "deletionGracePeriodSeconds", "clusterName"}
+    unread: ClassVar[frozenset[str]] = names(
+        "resourceVersion managedFields selfLink finalizers deletionGracePeriodSeconds clusterName"
     )
 
     @property
@@ -95,4 +96,4 @@ class Object(Message, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
 
-    unread: ClassVar[frozenset[str]] = frozenset({"apiVersion", "kind", "status"})
+    unread: ClassVar[frozenset[str]] = names("apiVersion kind status")

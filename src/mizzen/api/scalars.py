@@ -15,7 +15,9 @@ Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 UInt64 = Annotated[int, Meta(ge=0)]
-IntOrString = int | str
+IntOrString = Int32 | str
+Base64 = bytes
+"""Bytes, written as base64."""
 
 _NANOSECONDS = {
     "ns": 1,

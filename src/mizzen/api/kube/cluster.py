@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from mizzen.api.kube.pods import LocalObjectReference
-from mizzen.api.message import Message
+from mizzen.api.message import Message, names
 from mizzen.api.meta import Object
 
 
@@ -25,9 +25,11 @@ class NodeStatus(Message, frozen=True, kw_only=True):
 
     addresses: tuple[NodeAddress, ...] = ()
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        "allocatable capacity conditions config daemonEndpoints declaredFeatures features images nodeInfo phase"
-        " runtimeHandlers volumesAttached volumesInUse".split()
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        allocatable capacity conditions config daemonEndpoints declaredFeatures features images nodeInfo
+        phase runtimeHandlers volumesAttached volumesInUse
+        """
     )
 
 

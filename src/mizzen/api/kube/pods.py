@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from msgspec import field
 
-from mizzen.api.message import FreeForm, Message
+from mizzen.api.message import FreeForm, Message, names
 from mizzen.api.meta import Object, ObjectMeta
 from mizzen.api.scalars import Int32, Int64, IntOrString, Quantity
 
@@ -51,7 +51,7 @@ class EnvVarSource(Message, frozen=True, kw_only=True):
     config_map_key_ref: KeySelector | None = None
     secret_key_ref: KeySelector | None = None
 
-    unread: ClassVar[frozenset[str]] = frozenset({"fileKeyRef"})
+    unread: ClassVar[frozenset[str]] = names("fileKeyRef")
 
 
 class EnvVar(Message, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class HTTPGetAction(Message, frozen=True, kw_only=True):
     scheme: str = ""
     http_headers: tuple[HTTPHeader, ...] = ()
 
-    unread: ClassVar[frozenset[str]] = frozenset({"protocol"})
+    unread: ClassVar[frozenset[str]] = names("protocol")
 
 
 class TCPSocketAction(Message, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class GRPCAction(Message, frozen=True, kw_only=True):
     port: Int32 = 0
     service: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset({"mode"})
+    unread: ClassVar[frozenset[str]] = names("mode")
 
 
 class ExecAction(Message, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ class Lifecycle(Message, frozen=True, kw_only=True):
     post_start: LifecycleHandler | None = None
     pre_stop: LifecycleHandler | None = None
 
-    unread: ClassVar[frozenset[str]] = frozenset({"stopSignal"})
+    unread: ClassVar[frozenset[str]] = names("stopSignal")
 
 
 class ResourceRequirements(Message, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ class ResourceRequirements(Message, frozen=True, kw_only=True):
     limits: Mapping[str, Quantity] = {}
     requests: Mapping[str, Quantity] = {}
 
-    unread: ClassVar[frozenset[str]] = frozenset({"claims"})
+    unread: ClassVar[frozenset[str]] = names("claims")
 
 
 class SecurityContext(Message, frozen=True, kw_only=True):
@@ -177,8 +177,10 @@ class SecurityContext(Message, frozen=True, kw_only=True):
     allow_privilege_escalation: bool | None = None
     capabilities: FreeForm | None = None
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {"appArmorProfile", "procMount", "seLinuxOptions", "seccompProfile", "windowsOptions"}
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        appArmorProfile procMount seLinuxOptions seccompProfile windowsOptions
+        """
     )
 
 
@@ -190,9 +192,7 @@ class VolumeMount(Message, frozen=True, kw_only=True):
     sub_path: str = ""
     read_only: bool = False
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {"bindMountOptions", "mountPropagation", "recursiveReadOnly", "subPathExpr"}
-    )
+    unread: ClassVar[frozenset[str]] = names("bindMountOptions mountPropagation recursiveReadOnly subPathExpr")
 
 
 class Container(Message, frozen=True, kw_only=True):
@@ -216,17 +216,11 @@ class Container(Message, frozen=True, kw_only=True):
     volume_mounts: tuple[VolumeMount, ...] = ()
     restart_policy: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {
-            "resizePolicy",
-            "restartPolicyRules",
-            "stdin",
-            "stdinOnce",
-            "terminationMessagePath",
-            "terminationMessagePolicy",
-            "tty",
-            "volumeDevices",
-        }
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        resizePolicy restartPolicyRules stdin stdinOnce terminationMessagePath terminationMessagePolicy tty
+        volumeDevices
+        """
     )
 
 
@@ -238,18 +232,11 @@ class PodSecurityContext(Message, frozen=True, kw_only=True):
     run_as_non_root: bool | None = None
     fs_group: Int64 | None = None
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {
-            "appArmorProfile",
-            "fsGroupChangePolicy",
-            "seLinuxChangePolicy",
-            "seLinuxOptions",
-            "seccompProfile",
-            "supplementalGroups",
-            "supplementalGroupsPolicy",
-            "sysctls",
-            "windowsOptions",
-        }
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        appArmorProfile fsGroupChangePolicy seLinuxChangePolicy seLinuxOptions seccompProfile
+        supplementalGroups supplementalGroupsPolicy sysctls windowsOptions
+        """
     )
 
 
@@ -260,7 +247,7 @@ class KeyToPath(Message, frozen=True, kw_only=True):
     path: str = ""
     mode: Int32 | None = None
 
-    unread: ClassVar[frozenset[str]] = frozenset({"user"})
+    unread: ClassVar[frozenset[str]] = names("user")
 
 
 class ConfigMapVolume(Message, frozen=True, kw_only=True):
@@ -271,7 +258,7 @@ class ConfigMapVolume(Message, frozen=True, kw_only=True):
     default_mode: Int32 | None = None
     optional: bool = False
 
-    unread: ClassVar[frozenset[str]] = frozenset({"defaultUser"})
+    unread: ClassVar[frozenset[str]] = names("defaultUser")
 
 
 class SecretVolume(Message, frozen=True, kw_only=True):
@@ -282,7 +269,7 @@ class SecretVolume(Message, frozen=True, kw_only=True):
     default_mode: Int32 | None = None
     optional: bool = False
 
-    unread: ClassVar[frozenset[str]] = frozenset({"defaultUser"})
+    unread: ClassVar[frozenset[str]] = names("defaultUser")
 
 
 class Volume(Message, frozen=True, kw_only=True):
@@ -296,10 +283,12 @@ class Volume(Message, frozen=True, kw_only=True):
     projected: FreeForm | None = None
     downward_api: FreeForm | None = field(name="downwardAPI", default=None)
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        "awsElasticBlockStore azureDisk azureFile cephfs cinder csi ephemeral fc flexVolume flocker gcePersistentDisk"
-        " gitRepo glusterfs image iscsi nfs persistentVolumeClaim photonPersistentDisk portworxVolume quobyte rbd"
-        " scaleIO storageos vsphereVolume".split()
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        awsElasticBlockStore azureDisk azureFile cephfs cinder csi ephemeral fc flexVolume flocker
+        gcePersistentDisk gitRepo glusterfs image iscsi nfs persistentVolumeClaim photonPersistentDisk
+        portworxVolume quobyte rbd scaleIO storageos vsphereVolume
+        """
     )
 
 
@@ -337,6 +326,8 @@ class PodSpec(Message, frozen=True, kw_only=True):
     init_containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
     service_account_name: str = ""
+    service_account: str = ""
+    """Deprecated spelling of `service_account_name`."""
     automount_service_account_token: bool | None = None
     node_name: str = ""
     hostname: str = ""
@@ -354,11 +345,13 @@ class PodSpec(Message, frozen=True, kw_only=True):
     node_selector: Mapping[str, str] = {}
     readiness_gates: tuple[PodReadinessGate, ...] = ()
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        "activeDeadlineSeconds affinity enableServiceLinks ephemeralContainers evictionResponders hostIPC hostUsers"
-        " hostnameOverride os overhead preemptionPolicy priority priorityClassName resourceClaims resources"
-        " runtimeClassName schedulerName schedulingGates schedulingGroup serviceAccount setHostnameAsFQDN tolerations"
-        " topologySpreadConstraints".split()
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        activeDeadlineSeconds affinity enableServiceLinks ephemeralContainers evictionResponders hostIPC
+        hostUsers hostnameOverride os overhead preemptionPolicy priority priorityClassName resourceClaims
+        resources runtimeClassName schedulerName schedulingGates schedulingGroup
+        setHostnameAsFQDN tolerations topologySpreadConstraints
+        """
     )
 
 
@@ -374,9 +367,7 @@ class PodCondition(Message, frozen=True, kw_only=True):
     type: str = ""
     status: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {"lastProbeTime", "lastTransitionTime", "message", "reason", "observedGeneration"}
-    )
+    unread: ClassVar[frozenset[str]] = names("lastProbeTime lastTransitionTime message reason observedGeneration")
 
 
 class PodStatus(Message, frozen=True, kw_only=True):
@@ -389,10 +380,12 @@ class PodStatus(Message, frozen=True, kw_only=True):
     conditions: tuple[PodCondition, ...] = ()
     reason: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        "allocatedResources containerStatuses ephemeralContainerStatuses extendedResourceClaimStatus hostIPs"
-        " initContainerStatuses message nodeAllocatableResourceClaimStatuses nominatedNodeName observedGeneration"
-        " qosClass resize resourceClaimStatuses resources startTime volumeHealth".split()
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        allocatedResources containerStatuses ephemeralContainerStatuses extendedResourceClaimStatus hostIPs
+        initContainerStatuses message nodeAllocatableResourceClaimStatuses nominatedNodeName
+        observedGeneration qosClass resize resourceClaimStatuses resources startTime volumeHealth
+        """
     )
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from msgspec import field
 
-from mizzen.api.message import Message
+from mizzen.api.message import Message, names
 from mizzen.api.meta import Object
 from mizzen.api.scalars import Int32, IntOrString
 
@@ -58,7 +58,7 @@ class ServiceSpec(Message, frozen=True, kw_only=True):
     load_balancer_class: str = ""
     health_check_node_port: Int32 = 0
 
-    unread: ClassVar[frozenset[str]] = frozenset({"allocateLoadBalancerNodePorts", "loadBalancerSourceRanges"})
+    unread: ClassVar[frozenset[str]] = names("allocateLoadBalancerNodePorts loadBalancerSourceRanges")
 
 
 class LoadBalancerIngress(Message, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class LoadBalancerIngress(Message, frozen=True, kw_only=True):
     ip: str = ""
     hostname: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset({"ipMode", "ports"})
+    unread: ClassVar[frozenset[str]] = names("ipMode ports")
 
 
 class LoadBalancerStatus(Message, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class ServiceStatus(Message, frozen=True, kw_only=True):
 
     load_balancer: LoadBalancerStatus | None = None
 
-    unread: ClassVar[frozenset[str]] = frozenset({"conditions"})
+    unread: ClassVar[frozenset[str]] = names("conditions")
 
 
 class Service(Object, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class ObjectReference(Message, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset({"apiVersion", "fieldPath", "resourceVersion", "uid"})
+    unread: ClassVar[frozenset[str]] = names("apiVersion fieldPath resourceVersion uid")
 
 
 class EndpointConditions(Message, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ class Endpoint(Message, frozen=True, kw_only=True):
     zone: str = ""
     target_ref: ObjectReference | None = None
 
-    unread: ClassVar[frozenset[str]] = frozenset({"deprecatedTopology", "hints"})
+    unread: ClassVar[frozenset[str]] = names("deprecatedTopology hints")
 
 
 class EndpointPort(Message, frozen=True, kw_only=True):

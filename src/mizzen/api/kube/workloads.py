@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from mizzen.api.kube.pods import PodTemplate
-from mizzen.api.message import Message
+from mizzen.api.message import Message, names
 from mizzen.api.meta import LabelSelector, Object, ObjectMeta
 from mizzen.api.scalars import Int32
 
@@ -15,8 +15,10 @@ class DeploymentSpec(Message, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {"minReadySeconds", "paused", "progressDeadlineSeconds", "revisionHistoryLimit", "strategy"}
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        minReadySeconds paused progressDeadlineSeconds revisionHistoryLimit strategy
+        """
     )
 
 
@@ -33,7 +35,7 @@ class ReplicaSetSpec(Message, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
 
-    unread: ClassVar[frozenset[str]] = frozenset({"minReadySeconds"})
+    unread: ClassVar[frozenset[str]] = names("minReadySeconds")
 
 
 class ReplicaSet(Object, frozen=True, kw_only=True):
@@ -50,16 +52,11 @@ class StatefulSetSpec(Message, frozen=True, kw_only=True):
     template: PodTemplate = PodTemplate()
     service_name: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {
-            "minReadySeconds",
-            "ordinals",
-            "persistentVolumeClaimRetentionPolicy",
-            "podManagementPolicy",
-            "revisionHistoryLimit",
-            "updateStrategy",
-            "volumeClaimTemplates",
-        }
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        minReadySeconds ordinals persistentVolumeClaimRetentionPolicy podManagementPolicy
+        revisionHistoryLimit updateStrategy volumeClaimTemplates
+        """
     )
 
 
@@ -75,7 +72,7 @@ class DaemonSetSpec(Message, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
 
-    unread: ClassVar[frozenset[str]] = frozenset({"minReadySeconds", "revisionHistoryLimit", "updateStrategy"})
+    unread: ClassVar[frozenset[str]] = names("minReadySeconds revisionHistoryLimit updateStrategy")
 
 
 class DaemonSet(Object, frozen=True, kw_only=True):
@@ -92,10 +89,12 @@ class JobSpec(Message, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode managedBy manualSelector"
-        " maxFailedIndexes podFailurePolicy podReplacementPolicy scheduling successPolicy suspend"
-        " ttlSecondsAfterFinished".split()
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode managedBy manualSelector
+        maxFailedIndexes podFailurePolicy podReplacementPolicy scheduling successPolicy suspend
+        ttlSecondsAfterFinished
+        """
     )
 
 
@@ -118,9 +117,11 @@ class CronJobSpec(Message, frozen=True, kw_only=True):
     schedule: str = ""
     job_template: JobTemplate = JobTemplate()
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        "concurrencyPolicy failedJobsHistoryLimit startingDeadlineSeconds successfulJobsHistoryLimit suspend"
-        " timeZone".split()
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        concurrencyPolicy failedJobsHistoryLimit startingDeadlineSeconds successfulJobsHistoryLimit suspend
+        timeZone
+        """
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from mizzen.api.message import Message, ProtoMessage
+from mizzen.api.message import Message, ProtoMessage, names
 from mizzen.api.meta import Object
 from mizzen.api.networking.selectors import WorkloadSelector
 from mizzen.api.networking.workload_entry import Condition, WorkloadEntrySpec
@@ -48,7 +48,7 @@ class ServiceEntryStatus(Message, frozen=True, kw_only=True):
     addresses: tuple[AllocatedAddress, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
-    unread: ClassVar[frozenset[str]] = frozenset({"observedGeneration", "validationMessages"})
+    unread: ClassVar[frozenset[str]] = names("observedGeneration validationMessages")
 
 
 class ServiceEntry(Object, frozen=True, kw_only=True):

@@ -166,7 +166,7 @@ class OutlierDetection(ProtoMessage, frozen=True, kw_only=True):
     split_external_local_origin_errors: bool = False
     consecutive_local_origin_failures: UInt32 | None = None
     consecutive_gateway_errors: UInt32 | None = None
-    consecutive_5xx_errors: UInt32 | None = None
+    consecutive_5xx_errors: UInt32 | None = field(name="consecutive5xxErrors", default=None)
     interval: Duration | None = None
     base_ejection_time: Duration | None = None
     max_ejection_percent: Int32 = 0

@@ -9,7 +9,7 @@ from typing import Literal
 from mizzen.api.message import ProtoMessage
 from mizzen.api.meta import Object
 from mizzen.api.networking.destination import Destination, Percent
-from mizzen.api.scalars import Duration, Int32, UInt32
+from mizzen.api.scalars import Base64, Duration, Int32, UInt32
 
 UnmatchedPreflights = Literal["UNSPECIFIED", "FORWARD", "IGNORE"]
 RedirectPortSelection = Literal["FROM_PROTOCOL_DEFAULT", "FROM_REQUEST_PORT"]
@@ -81,7 +81,7 @@ class HTTPBody(ProtoMessage, frozen=True, kw_only=True):
     """A body as text or as bytes."""
 
     string: str | None = None
-    bytes: bytes | None = None
+    bytes: Base64 | None = None
 
 
 class HTTPDirectResponse(ProtoMessage, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from mizzen.api.message import Message, ProtoMessage
+from mizzen.api.message import Message, ProtoMessage, names
 from mizzen.api.meta import Object
 from mizzen.api.scalars import UInt32
 
@@ -26,8 +26,8 @@ class Condition(Message, frozen=True, kw_only=True):
     type: str = ""
     status: str = ""
 
-    unread: ClassVar[frozenset[str]] = frozenset(
-        {"lastProbeTime", "lastTransitionTime", "lastUpdateTime", "message", "reason", "observedGeneration"}
+    unread: ClassVar[frozenset[str]] = names(
+        "lastProbeTime lastTransitionTime lastUpdateTime message reason observedGeneration"
     )
 
 
@@ -36,7 +36,7 @@ class WorkloadEntryStatus(Message, frozen=True, kw_only=True):
 
     conditions: tuple[Condition, ...] = ()
 
-    unread: ClassVar[frozenset[str]] = frozenset({"observedGeneration", "validationMessages"})
+    unread: ClassVar[frozenset[str]] = names("observedGeneration validationMessages")
 
 
 class WorkloadEntry(Object, frozen=True, kw_only=True):
