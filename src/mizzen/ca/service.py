@@ -1,0 +1,113 @@
+"""`istio.v1.auth.IstioCertificateService/CreateCertificate`, as pilot-agent calls it, with Istio's metrics.
+
+In: a gRPC call with a certificate request, on any of the servers that the handler is added to. Out: the chain from
+the authority, for the identities that the authenticator has found, or the status code that Istio would give.
+A caller may not ask for somebody else's certificate (`ImpersonatedIdentity`): that is refused.
+"""
+
+import time
+from typing import Any
+
+import grpc
+
+from mizzen import observe, protos
+from mizzen.ca import certificates
+from mizzen.ca.authority import Authority, IssueError, State
+from mizzen.ca.identity import Authenticator, Call
+from mizzen.errors import AuthorityError
+
+SERVICE = "istio.v1.auth.IstioCertificateService"
+
+_log = observe.scope("ca")
+_auth = protos.package("istio.v1.auth")
+
+_CSRS = observe.Counter("citadel_server_csr_count", "Certificate requests received.")
+_PARSING_ERRORS = observe.Counter("citadel_server_csr_parsing_err_count", "Requests that do not parse.")
+_ID_ERRORS = observe.Counter("citadel_server_id_extraction_err_count", "Requests whose caller has no usable identity.")
+_SIGN_ERRORS = observe.Counter(
+    "citadel_server_csr_sign_err_count", "Requests that were not signed, by reason.", ("error",)
+)
+_ISSUED = observe.Counter("citadel_server_success_cert_issuance_count", "Certificates issued.")
+_AUTHENTICATION_FAILURES = observe.Counter(
+    "citadel_server_authentication_failure_count", "Callers that were not believed."
+)
+_ROOT_EXPIRY = observe.Gauge(
+    "citadel_server_root_cert_expiry_timestamp", "When the root expires, in seconds since the epoch."
+)
+_ROOT_REMAINING = observe.Gauge("citadel_server_root_cert_expiry_seconds", "Seconds until the root expires.")
+_CHAIN_EXPIRY = observe.Gauge(
+    "citadel_server_cert_chain_expiry_timestamp", "When the signing chain expires, in seconds since the epoch."
+)
+_CHAIN_REMAINING = observe.Gauge("citadel_server_cert_chain_expiry_seconds", "Seconds until the signing chain expires.")
+
+_CODES = {"CSR_ERROR": grpc.StatusCode.INVALID_ARGUMENT, "TTL_ERROR": grpc.StatusCode.INVALID_ARGUMENT}
+
+
+def read_call(context: Any) -> Call:
+    """What gRPC knows of the caller; certificate names are there only when TLS has verified the certificate."""
+    metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+    properties = context.auth_context()
+    uris = tuple(value.decode(errors="replace") for value in properties.get("peer_uri", ()))
+    return Call(metadata=metadata, certificate_uris=uris, peer=context.peer())
+
+
+def watch_expiry(authority: Authority) -> None:
+    """Keep the expiry metrics at the authority's state."""
+
+    def show(state: State) -> None:
+        root = certificates.expiry_of(state.current.roots[0])
+        chain = state.current.expiry
+        _ROOT_EXPIRY.set(root)
+        _CHAIN_EXPIRY.set(chain)
+        _ROOT_REMAINING.set_function(lambda: root - time.time())
+        _CHAIN_REMAINING.set_function(lambda: chain - time.time())
+
+    show(authority.state)
+    authority.on_change(show)
+
+
+class CertificateService:
+    """Answers certificate requests."""
+
+    def __init__(self, authority: Authority, authenticator: Authenticator) -> None:
+        self._authority = authority
+        self._authenticator = authenticator
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """The handler to add to a grpc.aio server."""
+        method = grpc.unary_unary_rpc_method_handler(
+            self.create_certificate,
+            request_deserializer=_auth.IstioCertificateRequest.FromString,
+            response_serializer=protos.encode,
+        )
+        return grpc.method_handlers_generic_handler(SERVICE, {"CreateCertificate": method})
+
+    async def create_certificate(self, request: Any, context: Any) -> Any:
+        """The chain for the caller; aborts the call where there is none to give."""
+        _CSRS.inc()
+        call = read_call(context)
+        try:
+            caller = await self._authenticator.authenticate(call)
+        except AuthorityError as error:
+            _AUTHENTICATION_FAILURES.inc()
+            _log.warning("certificate request from %s refused: %s", call.peer, error)
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "request authenticate failure")
+        if "ImpersonatedIdentity" in request.metadata.fields:
+            _ID_ERRORS.inc()
+            _log.warning("%s asked for somebody else's certificate", caller.identities[0])
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "request impersonation authentication failure")
+        try:
+            chain = self._authority.issue(request.csr, caller.identities, request.validity_duration)
+        except IssueError as error:
+            await self._refuse(error, caller.identities[0], context)
+        _ISSUED.inc()
+        _log.info("issued a certificate to %s", caller.identities[0])
+        return _auth.IstioCertificateResponse(cert_chain=chain)
+
+    async def _refuse(self, error: IssueError, identity: str, context: Any) -> None:
+        if error.kind == "CSR_ERROR":
+            _PARSING_ERRORS.inc()
+        _SIGN_ERRORS.labels(error.kind).inc()
+        _log.warning("no certificate for %s: %s", identity, error)
+        code = _CODES.get(error.kind, grpc.StatusCode.INTERNAL)
+        await context.abort(code, f"CSR signing error ({error})")
