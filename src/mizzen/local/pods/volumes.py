@@ -1,0 +1,153 @@
+"""The files of a pod's volumes, below the pod's folder.
+
+In: the pod, its containers' mounts, and the ConfigMaps and Secrets of the mesh. Out: a tree of `File`s with their
+modes, which `write` lays down; each is replaced as a whole, so that a reader never sees half a file. Read are
+configMap, secret, emptyDir, downwardAPI and projected volumes; any other kind is refused by name. Tokens and the mesh's
+root certificate, which Kubernetes would project, come from the caller.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from mizzen.api.kube.data import ConfigMap, Secret
+from mizzen.api.kube.pods import KeyToPath, ObjectFieldSelector, Pod, Volume, VolumeMount
+from mizzen.api.message import FreeForm
+from mizzen.api.meta import Key
+from mizzen.errors import LocalError
+from mizzen.local.pods.containers import Lookup, field_value
+
+Token = Callable[[str], str]
+"""A token of the pod's service account for an audience."""
+
+_DEFAULT_MODE = 0o644
+
+
+class File(msgspec.Struct, frozen=True):
+    """One file; `mode` None makes a directory that the pod may write to."""
+
+    path: str
+    """Relative to the pod's folder."""
+    content: bytes = b""
+    mode: int | None = _DEFAULT_MODE
+
+
+def build_files(pod: Pod, lookup: Lookup, token: Token) -> tuple[File, ...]:
+    """Every file of every mount, by path; a mount that two containers share stands once."""
+    volumes = {volume.name: volume for volume in pod.spec.volumes}
+    files: dict[str, File] = {}
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        for mount in container.volume_mounts:
+            if mount.name not in volumes:
+                raise LocalError(f"container {container.name} mounts {mount.name}, which is no volume of the pod")
+            for file in _mounted(mount, volumes[mount.name], pod, lookup, token):
+                files[file.path] = file
+    return tuple(files[path] for path in sorted(files))
+
+
+def _mounted(mount: VolumeMount, volume: Volume, pod: Pod, lookup: Lookup, token: Token) -> Iterator[File]:
+    base = PurePosixPath(mount.mount_path.strip("/"))
+    if ".." in base.parts:
+        raise LocalError(f"volume {mount.name}: the mount path {mount.mount_path} leaves the pod's folder")
+    for file in _entries(volume, pod, lookup, token):
+        if not mount.sub_path:
+            yield msgspec.structs.replace(file, path=str(base / file.path))
+        elif file.path == mount.sub_path:
+            yield msgspec.structs.replace(file, path=str(base))
+
+
+def _entries(volume: Volume, pod: Pod, lookup: Lookup, token: Token) -> Iterator[File]:
+    """The volume's content, with paths relative to the volume."""
+    if volume.config_map:
+        source = volume.config_map
+        key = Key("ConfigMap", pod.metadata.namespace, source.name)
+        yield from _keys(key, source.items, source.default_mode, source.optional, lookup)
+    elif volume.secret:
+        secret = volume.secret
+        key = Key("Secret", pod.metadata.namespace, secret.secret_name)
+        yield from _keys(key, secret.items, secret.default_mode, secret.optional, lookup)
+    elif volume.empty_dir is not None:
+        yield File("", mode=None)
+    elif volume.downward_api is not None:
+        yield from _downward(volume.downward_api, pod)
+    elif volume.projected is not None:
+        for part in volume.projected.get("sources", ()):
+            yield from _projected(part, pod, lookup, token)
+    else:
+        raise LocalError(f"volume {volume.name} is of a kind that a local mesh does not have")
+
+
+def _keys(key: Key, items: tuple[KeyToPath, ...], mode: int | None, optional: bool, lookup: Lookup) -> Iterator[File]:
+    item = lookup(key)
+    if item is None:
+        if optional:
+            return
+        raise LocalError(f"volume: {key} does not exist")
+    content: dict[str, bytes] = {}
+    if isinstance(item, ConfigMap):
+        content = {name: text.encode() for name, text in item.data.items()} | dict(item.binary_data)
+    elif isinstance(item, Secret):
+        content = {name: item.get(name) or b"" for name in {*item.data, *item.string_data}}
+    chosen = items or tuple(KeyToPath(key=name, path=name) for name in content)
+    for choice in chosen:
+        if choice.key in content:
+            file_mode = choice.mode if choice.mode is not None else mode if mode is not None else _DEFAULT_MODE
+            yield File(choice.path, content[choice.key], file_mode)
+        elif not optional:
+            raise LocalError(f"volume: {key} has no entry {choice.key}")
+
+
+def _downward(source: FreeForm, pod: Pod) -> Iterator[File]:
+    for item in source.get("items", ()):
+        field = item.get("fieldRef") or {}
+        if field:
+            selector = ObjectFieldSelector(field_path=field.get("fieldPath", ""))
+            yield File(item.get("path", ""), field_value(selector, pod).encode())
+
+
+def _projected(part: FreeForm, pod: Pod, lookup: Lookup, token: Token) -> Iterator[File]:
+    if "serviceAccountToken" in part:
+        wanted = part["serviceAccountToken"]
+        # Readable by the pod's own user only; `write` gives the file to it.
+        yield File(wanted.get("path", "token"), token(wanted.get("audience", "")).encode(), 0o600)
+    for name, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
+        if name in part:
+            source = part[name]
+            items = tuple(msgspec.convert(item, KeyToPath) for item in source.get("items", ()))
+            key = Key(kind, pod.metadata.namespace, source.get("name", ""))
+            yield from _keys(key, items, None, source.get("optional", False), lookup)
+    if "downwardAPI" in part:
+        yield from _downward(part["downwardAPI"], pod)
+
+
+def write(files: Iterable[File], root: Path, owner: tuple[int, int] | None) -> None:
+    """Lays the files below `root`; `owner` is the user and group of the pod, None the caller's own."""
+    for file in files:
+        target = root / file.path
+        if file.mode is None:
+            _make_directory(target, owner, root)
+        else:
+            _make_directory(target.parent, owner, root)
+            _replace(target, file.content, file.mode, owner)
+
+
+def _make_directory(path: Path, owner: tuple[int, int] | None, root: Path) -> None:
+    missing = [path, *path.parents]
+    for directory in reversed(missing[: missing.index(root) + 1]):
+        if not directory.exists():
+            directory.mkdir(mode=0o755)
+            if owner:
+                os.chown(directory, *owner)
+
+
+def _replace(path: Path, content: bytes, mode: int, owner: tuple[int, int] | None) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+        if owner:
+            os.fchown(stream.fileno(), *owner)
+        os.fchmod(stream.fileno(), mode)
+    partial.rename(path)
