@@ -1,0 +1,112 @@
+"""The mesh's word on a sidecar: mesh config and the pod's ProxyConfig.
+
+In: the mesh config as the user wrote it (a mapping in the spelling of its YAML; absent fields have Istio's defaults)
+and the pod's `proxy.istio.io/config` annotation. Out: `MeshChoices` with the effective ProxyConfig, still raw, since
+it travels whole to the proxy in `PROXY_CONFIG`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from mizzen.errors import DecodeError
+
+PROXY_CONFIG = "proxy.istio.io/config"
+
+BUILT_IN: Mapping[str, Any] = MappingProxyType(
+    {
+        "configPath": "./etc/istio/proxy",
+        "binaryPath": "/usr/local/bin/envoy",
+        "serviceCluster": "istio-proxy",
+        "drainDuration": "45s",
+        "terminationDrainDuration": "5s",
+        "discoveryAddress": "istiod.istio-system.svc:15012",
+        "proxyAdminPort": 15000,
+        "controlPlaneAuthPolicy": "MUTUAL_TLS",
+        "statNameLength": 189,
+        "statusPort": 15020,
+    }
+)
+"""What every proxy takes for granted, so that `PROXY_CONFIG` need not say it."""
+
+
+class MeshChoices(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of mesh config and ProxyConfig that injection reads."""
+
+    trust_domain: str = "cluster.local"
+    prometheus_merge: bool = True
+    localhost_inbound: bool = False
+    """Inbound traffic goes to 127.0.0.1, as it did before Istio 1.10."""
+    mesh_status_port: int = 15020
+    proxy_config: Mapping[str, Any] = {}
+    """The effective ProxyConfig without what every proxy takes for granted."""
+
+    @property
+    def proxy_metadata(self) -> Mapping[str, str]:
+        """Environment for the proxy, sorted by name."""
+        pairs = self.proxy_config.get("proxyMetadata") or {}
+        return {str(name): _text(pairs[name]) for name in sorted(pairs)}
+
+    @property
+    def hold_application(self) -> bool:
+        return self.proxy_config.get("holdApplicationUntilProxyStarts") is True
+
+    @property
+    def image_type(self) -> str:
+        image = self.proxy_config.get("image")
+        return str(image.get("imageType", "")) if isinstance(image, Mapping) else ""
+
+    @property
+    def status_port(self) -> int | None:
+        port = self.proxy_config.get("statusPort")
+        return port if isinstance(port, int) else None
+
+
+def read_mesh(mesh: Mapping[str, Any] | None, annotations: Mapping[str, str]) -> MeshChoices:
+    """The mesh's choices for one pod; raises DecodeError if the annotation is no ProxyConfig."""
+    mesh = mesh or {}
+    default = mesh.get("defaultConfig") or {}
+    wanted = merge_proxy_config(default, parse_annotation(annotations.get(PROXY_CONFIG, "")))
+    return MeshChoices(
+        trust_domain=str(mesh.get("trustDomain") or "cluster.local"),
+        prometheus_merge=mesh.get("enablePrometheusMerge") is not False,
+        localhost_inbound=(mesh.get("inboundTrafficPolicy") or {}).get("mode") == "LOCALHOST",
+        mesh_status_port=int(default.get("statusPort") or BUILT_IN["statusPort"]),
+        proxy_config={name: value for name, value in wanted.items() if BUILT_IN.get(name) != value},
+    )
+
+
+def parse_annotation(text: str) -> Mapping[str, Any]:
+    """The YAML of `proxy.istio.io/config`."""
+    if not text.strip():
+        return {}
+    try:
+        value = msgspec.yaml.decode(text)
+    except msgspec.DecodeError as bad:
+        raise DecodeError(f"failed to convert to apply proxy config: {bad}", PROXY_CONFIG) from bad
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise DecodeError("failed to convert to apply proxy config: expected an object", PROXY_CONFIG)
+    _check_shape(value)
+    return value
+
+
+def merge_proxy_config(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`above` over `below`: the two maps of names merge key by key, every other field is replaced whole."""
+    merged = {**below, **above}
+    for name in ("proxyMetadata", "runtimeValues"):
+        if name in merged:
+            merged[name] = {**(below.get(name) or {}), **(above.get(name) or {})}
+    return merged
+
+
+def _check_shape(value: Mapping[str, Any]) -> None:
+    shapes = {"proxyMetadata": Mapping, "image": Mapping, "holdApplicationUntilProxyStarts": bool, "statusPort": int}
+    for name, shape in shapes.items():
+        if name in value and not isinstance(value[name], shape):
+            raise DecodeError(f"failed to convert to apply proxy config: {name} is malformed", PROXY_CONFIG)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
