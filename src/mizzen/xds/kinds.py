@@ -1,0 +1,46 @@
+"""The kinds of resource that travel over ADS: their order, their short names, how they are subscribed to.
+
+Facts only. The order is make-before-break: what is used goes before what uses it, and leaves after it.
+"""
+
+from collections.abc import Iterable
+
+from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, NAME_TABLE, ROUTE, SECRET
+from mizzen.protos import TYPE_PREFIX
+
+ORDER = (CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET)
+"""Order of responses within one push; other kinds follow, sorted."""
+
+LEAVE_LAST = (ROUTE, SECRET, CLUSTER, ENDPOINT)
+"""Kinds whose removals wait until everything else of the push was said, and in which order they are said then."""
+
+EXPLICIT = frozenset((ENDPOINT, ROUTE, SECRET, EXTENSION))
+"""Kinds that are subscribed to by name only; an empty list of names means none. For all others it means all."""
+
+NEVER_REMOVED = frozenset((EXTENSION,))
+"""Kinds whose removal is told only to who asks for the name: without its configuration a filter answers 500."""
+
+_SHORT = {
+    CLUSTER: "cds",
+    ENDPOINT: "eds",
+    LISTENER: "lds",
+    ROUTE: "rds",
+    SECRET: "sds",
+    EXTENSION: "ecds",
+    NAME_TABLE: "nds",
+    TYPE_PREFIX + "istio.mesh.v1alpha1.ProxyConfig": "pcds",
+    TYPE_PREFIX + "istio.workload.Address": "wds",
+    TYPE_PREFIX + "istio.workload.Workload": "wds",
+    TYPE_PREFIX + "istio.security.Authorization": "wads",
+}
+_RANK = {type_url: rank for rank, type_url in enumerate(ORDER)}
+
+
+def short_name(type_url: str) -> str:
+    """`cds`, `eds`, …; the type URL itself where Istio has no such word."""
+    return _SHORT.get(type_url, type_url)
+
+
+def in_order(type_urls: Iterable[str]) -> list[str]:
+    """The type URLs in the order in which responses are sent."""
+    return sorted(type_urls, key=lambda type_url: (_RANK.get(type_url, len(ORDER)), type_url))

@@ -1,0 +1,327 @@
+"""The state machine of one ADS stream, in both variants of the protocol: requests in, responses out, no I/O.
+
+`receive` takes a decoded request and leaves in `due` the types that may need a response; `mark` adds those that a
+change reached. The owner then fetches what each should hold (`Watch.asks`) and hands all of it to `plan` in one go;
+`next` yields the responses one by one: what is used before what uses it, removals after both. Nothing waits for an
+ACK, because an Envoy sends none for clusters until it has their endpoints; those follow unasked.
+
+Fetching resources, encoding them and moving bytes are elsewhere (`roots`, `responses`, `stream`).
+"""
+
+import abc
+import enum
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from mizzen.compile.resource import CLUSTER, ENDPOINT, ResourceSet
+from mizzen.xds import kinds
+from mizzen.xds.requests import NO_NAMES, Names, Request, intern_names
+from mizzen.xds.responses import Difference, Responses, with_nonce
+from mizzen.xds.watch import Asks, Sent, Watch
+
+_EVERYTHING = frozenset(("*",))
+
+
+class Outcome(enum.Enum):
+    """What a request turned out to be."""
+
+    SUBSCRIBED = "subscribed"
+    UNSUBSCRIBED = "unsubscribed"
+    ACKED = "acked"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    """It answers a response that is not the last one, or none of this stream."""
+    UNSERVED = "unserved"
+    """Its type is not served here."""
+
+
+class Response(NamedTuple):
+    """One message to the client."""
+
+    type_url: str
+    nonce: str
+    data: bytes
+    resources: int
+    removed: int
+
+
+class _Step(NamedTuple):
+    type_url: str
+    asks: Asks
+    target: ResourceSet
+
+
+class _Leaving(NamedTuple):
+    """A removal that waits for the end of the plan."""
+
+    type_url: str
+    target: ResourceSet
+    names: Names
+
+
+class Session(abc.ABC):
+    """What both variants share."""
+
+    delta = False
+
+    def __init__(self, responses: Responses, served: Collection[str], token: str) -> None:
+        """`served`: the type URLs answered here; `token` begins every nonce and is the stream's own."""
+        self._responses = responses
+        self._served = served
+        self._token = token
+        self._count = 0
+        self._steps: deque[_Step] = deque()
+        self._leaving: list[_Leaving] = []
+        self.watches: dict[str, Watch] = {}
+        self.due: set[str] = set()
+
+    # -- in -------------------------------------------------------------------------------------------------------
+
+    def receive(self, request: Request) -> Outcome:
+        """Take one request."""
+        if request.type_url not in self._served:
+            return Outcome.UNSERVED
+        watch = self.watches.get(request.type_url)
+        if request.rejection is None:
+            return self._receive(watch, request)
+        if watch is None:
+            return Outcome.EXPIRED
+        if watch.reject(request.nonce, request.rejection):
+            self.due.add(watch.type_url)
+        self._rejected(watch, request)
+        return Outcome.REJECTED
+
+    def mark(self, type_urls: Iterable[str]) -> None:
+        """Something changed for these types."""
+        self.due.update(t for t in type_urls if t in self.watches)
+
+    # -- out ------------------------------------------------------------------------------------------------------
+
+    def take_due(self) -> list[Watch]:
+        """The watches that may need a response, in order; they count as due no longer.
+
+        Endpoints always come with clusters, for they have to follow a cluster that is sent again.
+        """
+        due, self.due = self.due, set()
+        if CLUSTER in due:
+            due.add(ENDPOINT)
+        return [self.watches[t] for t in kinds.in_order(due) if t in self.watches]
+
+    def plan(self, targets: Mapping[str, ResourceSet]) -> None:
+        """What the client should hold of each type; all of one state of the mesh."""
+        for type_url in kinds.in_order(targets):
+            watch = self.watches.get(type_url)
+            if watch is not None:
+                self._steps.append(_Step(type_url, watch.asks, targets[type_url]))
+
+    def next(self, now: float) -> Response | None:
+        """The next response of the plan, to be sent before the next call; None at its end."""
+        while self._steps:
+            step = self._steps.popleft()
+            watch = self.watches.get(step.type_url)
+            # A subscription that changed meanwhile is due again, with resources that fit it.
+            if watch is not None and watch.asks == step.asks:
+                hold = bool(self._steps) and step.type_url in kinds.LEAVE_LAST
+                response = self._update(watch, step.target, hold, now)
+                if response is not None:
+                    return response
+        self._leaving.sort(key=lambda leaving: kinds.LEAVE_LAST.index(leaving.type_url))
+        while self._leaving:
+            leaving = self._leaving.pop(0)
+            watch = self.watches.get(leaving.type_url)
+            if watch is not None and watch.sent is not None:
+                response = self._remove(watch, leaving, now)
+                if response is not None:
+                    return response
+        return None
+
+    # -- the variants' own ----------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _receive(self, watch: Watch | None, request: Request) -> Outcome:
+        """Take a request that rejects nothing."""
+
+    def _rejected(self, watch: Watch, request: Request) -> None:  # noqa: B027  # the state of the world adds nothing
+        """Take what a NACK says besides."""
+
+    @abc.abstractmethod
+    def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
+        """The response, if any, towards `target`; with `hold` its removals are left for the end of the plan."""
+
+    @abc.abstractmethod
+    def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
+        """The response that tells removals which were left for the end."""
+
+    # -- shared steps ---------------------------------------------------------------------------------------------
+
+    def _send(self, watch: Watch, target: ResourceSet, difference: Difference, body: bytes, now: float) -> Response:
+        self._count += 1
+        nonce = f"{self._token}{self._count}"
+        watch.record(Sent(nonce, target, difference), now)
+        removed = len(difference.removed) if self.delta else 0
+        return Response(watch.type_url, nonce, with_nonce(body, nonce), len(difference.upserts), removed)
+
+    def _follow_with_endpoints(self, clusters: Names) -> None:
+        """Clusters were sent: Envoy holds each one back until its endpoints come, and does not ask for them again."""
+        endpoints = self.watches.get(ENDPOINT)
+        if endpoints is not None:
+            wanted = clusters & endpoints.names
+            if wanted:
+                endpoints.asked = endpoints.asked | wanted
+
+
+class DeltaSession(Session):
+    """Delta: only what differs is said, and removals by name."""
+
+    delta = True
+
+    def _receive(self, watch: Watch | None, request: Request) -> Outcome:
+        if watch is None:
+            self._open(request)
+            return Outcome.SUBSCRIBED
+        outcome = Outcome.SUBSCRIBED
+        if request.nonce:
+            outcome = Outcome.ACKED if watch.acknowledge(request.nonce) else Outcome.EXPIRED
+        self._resubscribe(watch, request)
+        return outcome
+
+    def _rejected(self, watch: Watch, request: Request) -> None:
+        self._resubscribe(watch, request)
+
+    def _open(self, request: Request) -> None:
+        """First request of a type: a new subscription, or that of a client that comes back.
+
+        Names are always answered, even in the version that the client says it holds: Envoy may hold them no longer.
+        """
+        named = frozenset(request.names) - _EVERYTHING
+        everything = "*" in request.names or (not request.names and request.type_url not in kinds.EXPLICIT)
+        names = intern_names(named if everything else {*named, *request.initial_versions})
+        watch = self.watches[request.type_url] = Watch(request.type_url, wildcard=everything, names=names)
+        watch.asked = names if len(names) == len(named) else intern_names(named)
+        watch.held = request.initial_versions or None
+        watch.must_answer = everything and not request.initial_versions
+        self.due.add(request.type_url)
+
+    def _resubscribe(self, watch: Watch, request: Request) -> None:
+        if not request.names and not request.unsubscribe:
+            return
+        added, gone = frozenset(request.names), frozenset(request.unsubscribe)
+        before = watch.wildcard
+        watch.wildcard = "*" in added or (before and "*" not in gone)
+        watch.must_answer = watch.must_answer or watch.wildcard > before
+        added, gone = added - _EVERYTHING, (gone & watch.names) - added
+        watch.names = intern_names((watch.names | added) - gone)
+        watch.forget_names(gone)
+        # Whoever holds everything cannot know whether a name it gave up is still part of that.
+        asked = added | gone if watch.wildcard else added
+        watch.asked = watch.asked | asked if watch.asked else intern_names(asked)
+        self.due.add(watch.type_url)
+
+    def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
+        extra = watch.asked | watch.owed if watch.owed else watch.asked
+        scope = self._scope(watch)
+        if watch.held is not None and watch.sent is None:
+            difference = self._responses.since(watch.held, target, scope, extra)
+        else:
+            difference = self._responses.difference(watch.sent, target, scope, extra)
+        if hold and difference.removed:
+            self._leaving.append(_Leaving(watch.type_url, target, frozenset(difference.removed)))
+            difference = difference.additions
+        watch.asked = watch.owed = NO_NAMES
+        if not difference and not watch.must_answer:
+            watch.settle(target)
+            return None
+        watch.held = None
+        if watch.type_url == CLUSTER:
+            self._follow_with_endpoints(difference.upserted)
+        return self._send(watch, target, difference, self._responses.delta_body(difference), now)
+
+    def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
+        scope = self._scope(watch)
+        difference = self._responses.difference(leaving.target, leaving.target, scope, leaving.names)
+        if not difference:
+            return None
+        return self._send(watch, leaving.target, difference, self._responses.delta_body(difference), now)
+
+    def _scope(self, watch: Watch) -> Names | None:
+        """The names whose absence is told; None for all."""
+        if watch.type_url in kinds.NEVER_REMOVED:
+            return watch.asked
+        return None if watch.wildcard else watch.names
+
+
+class SotwSession(Session):
+    """State of the world: a client's list of names replaces the one before.
+
+    Clusters and listeners (all types but the explicit ones) are always sent as a whole, and what is absent is gone. Of
+    the explicit types only what differs is sent, and an absence cannot be told.
+    """
+
+    def _receive(self, watch: Watch | None, request: Request) -> Outcome:
+        if not request.names and request.type_url in kinds.EXPLICIT:
+            self.watches.pop(request.type_url, None)
+            self.due.discard(request.type_url)
+            return Outcome.UNSUBSCRIBED
+        if watch is None or not request.nonce:
+            self._open(request)
+            return Outcome.SUBSCRIBED
+        watch.acknowledge(request.nonce)
+        if request.nonce != watch.nonce:
+            return Outcome.EXPIRED
+        self._resubscribe(watch, request)
+        return Outcome.ACKED
+
+    def _open(self, request: Request) -> None:
+        names = intern_names(frozenset(request.names) - _EVERYTHING)
+        everything = "*" in request.names or not request.names
+        watch = Watch(request.type_url, wildcard=everything, names=names, whole=request.type_url not in kinds.EXPLICIT)
+        watch.asked = names
+        watch.must_answer = True
+        self.watches[request.type_url] = watch
+        self.due.add(request.type_url)
+
+    def _resubscribe(self, watch: Watch, request: Request) -> None:
+        names = intern_names(frozenset(request.names) - _EVERYTHING)
+        everything = "*" in request.names or not (names or watch.named)
+        if everything == watch.wildcard and names == watch.names:
+            return
+        added = names - watch.names
+        watch.forget_names(watch.names - names)
+        watch.asked = watch.asked | added if watch.asked else intern_names(added)
+        watch.must_answer = watch.whole
+        watch.wildcard, watch.names, watch.named = everything, names, watch.named or bool(names)
+        self.due.add(watch.type_url)
+
+    def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
+        if not watch.whole:
+            return self._update_some(watch, target, now)
+        goal = target
+        if hold and watch.sent is not None:
+            goal = self._responses.union(target, watch.sent)
+            if goal.version != target.version:
+                self._leaving.append(_Leaving(watch.type_url, target, NO_NAMES))
+        watch.asked = watch.owed = NO_NAMES
+        if watch.sent == goal and not watch.must_answer:
+            watch.settle(goal)
+            return None
+        if watch.type_url == CLUSTER:
+            self._follow_with_endpoints(self._responses.difference(watch.sent, goal, NO_NAMES).upserted)
+        return self._send_all(watch, goal, now)
+
+    def _update_some(self, watch: Watch, target: ResourceSet, now: float) -> Response | None:
+        extra = watch.asked | watch.owed if watch.owed else watch.asked
+        difference = self._responses.difference(watch.sent, target, NO_NAMES, extra)
+        watch.asked = watch.owed = NO_NAMES
+        watch.must_answer = False
+        if not difference.upserts:
+            watch.settle(target)
+            return None
+        return self._send(watch, target, difference, self._responses.sotw_body(difference), now)
+
+    def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
+        return self._send_all(watch, leaving.target, now) if watch.sent != leaving.target else None
+
+    def _send_all(self, watch: Watch, target: ResourceSet, now: float) -> Response:
+        whole = self._responses.difference(None, target, NO_NAMES)
+        return self._send(watch, target, whole, self._responses.sotw_body(whole), now)
