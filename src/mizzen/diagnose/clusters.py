@@ -68,7 +68,7 @@ def build_table(clusters: list[Json], *, named: bool = False) -> Table:
     rows = tuple(_row(cluster) for cluster in clusters)
     if not named:
         return Table(columns=COLUMNS, rows=rows)
-    names = (_name_cell(cluster) for cluster in clusters)
+    names = (f"cluster/{dump.text(cluster, 'name')}" for cluster in clusters)
     return Table(columns=("NAME", *COLUMNS), rows=tuple((n, *row) for n, row in zip(names, rows, strict=True)))
 
 
@@ -79,10 +79,6 @@ def _row(cluster: Json) -> Row:
     if not name.direction:
         return name.fqdn, "-", "-", "-", kind, origin
     return name.fqdn, str(name.port), name.subset or "-", name.direction, kind, origin
-
-
-def _name_cell(cluster: Json) -> str:
-    return f"cluster/{_parsed(cluster).fqdn}"
 
 
 def _parsed(cluster: Json) -> ClusterName:

@@ -1,0 +1,45 @@
+"""The program `mizzen`: its table of commands and its root options.
+
+In: a command line. Out: a command's answer and an exit code. A command is imported when it is called and no sooner;
+the table holds its one line of help, so that `mizzen --help` imports none.
+"""
+
+import click
+
+from mizzen.cli.groups import Entry, Invocation, Program
+
+COMMANDS = {
+    "up": Entry("mizzen.cli.up:up", "Run the manifests of a directory as a mesh on this machine."),
+    "down": Entry("mizzen.cli.down:down", "Stop a local mesh and remove what it left."),
+    "logs": Entry("mizzen.cli.logs:logs", "Print the logs of a pod of the local mesh."),
+    "exec": Entry("mizzen.cli.exec:exec_", "Run a command inside a pod of the local mesh."),
+    "compile": Entry("mizzen.cli.compile:compile_", "Print what a proxy would be told, offline from manifests."),
+    "proxy-status": Entry(
+        "mizzen.cli.proxy_status:proxy_status",
+        "Show whether each proxy has what the control plane sent it.",
+        ("ps",),
+    ),
+    "proxy-config": Entry(
+        "mizzen.cli.proxy_config:proxy_config", "Show what one proxy's Envoy has really loaded.", ("pc",)
+    ),
+    "inject": Entry("mizzen.cli.inject:inject", "Add the sidecar to the pods of manifests.", ("kube-inject",)),
+    "ca": Entry("mizzen.cli.ca:ca", "Make and inspect the mesh's certificates."),
+    "discovery": Entry("mizzen.cli.discovery:discovery", "Run the control plane."),
+    "agent": Entry("mizzen.cli.agent:agent", "Run the agent of one sidecar or gateway."),
+    "iptables": Entry("mizzen.cli.capture:iptables", "Print or apply the capture rules of a pod.", hidden=True),
+    "version": Entry("mizzen.cli.version:version", "Print the versions of client, control plane and proxies."),
+}
+
+
+@click.group(
+    cls=Program,
+    entries=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.option("-v", "--verbose", is_flag=True, help="After an error, print its causes too.")
+@click.option("-n", "--namespace", default="", help="Namespace of names that have none.")
+@click.pass_obj
+def main(invocation: Invocation, verbose: bool, namespace: str) -> None:
+    """An Istio-compatible service mesh: control plane, sidecars and diagnosis."""
+    invocation.verbose = verbose
+    invocation.namespace = namespace

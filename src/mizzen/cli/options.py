@@ -1,0 +1,70 @@
+"""Options and checks that several commands share, in istioctl's words.
+
+In: click's parsed values. Out: checked values; what is wrong raises with the text that istioctl prints.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from mizzen.cli.groups import Invocation
+from mizzen.errors import MizzenError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_NAMESPACE = "default"
+
+
+def output_option(*forms: str, default: str) -> Callable[[F], F]:
+    """`-o/--output`; another form than these is refused by name."""
+
+    def check(ctx: click.Context, option: click.Parameter, value: str) -> str:
+        del ctx, option
+        if value not in forms:
+            raise MizzenError(f'output format "{value}" not supported')
+        return value
+
+    return click.option(
+        "-o",
+        "--output",
+        default=default,
+        show_default=True,
+        metavar="|".join(forms),
+        callback=check,
+        help="Output format.",
+    )
+
+
+def namespace_option(function: F) -> F:
+    """`-n/--namespace` after the command's name, where istioctl's users put it; the root's holds otherwise."""
+
+    def inherit(ctx: click.Context, option: click.Parameter, value: str) -> str:
+        del option
+        root = ctx.find_object(Invocation)
+        return value or (root.namespace if root else "")
+
+    return click.option("-n", "--namespace", default="", callback=inherit, help="Namespace of names that have none.")(
+        function
+    )
+
+
+def mesh_option(function: F) -> F:
+    """`--mesh NAME`: which local mesh, where more than one runs."""
+    return click.option("--mesh", default="", metavar="NAME", help="The local mesh to ask, if several run.")(function)
+
+
+def port_option(*names: str, help: str, default: int = 0) -> Callable[[F], F]:
+    """A port number; 0 means any."""
+    return click.option(*names, type=click.IntRange(0, 65535), default=default, help=help)
+
+
+def compose(decorators: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
+    """Decorators applied as if written one below the other."""
+
+    def apply(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply

@@ -1,0 +1,125 @@
+"""`mizzen proxy-status`: has every proxy what the control plane sent it, and what differs at one of them.
+
+In: the control planes of a local mesh, or those named by `--monitoring`. Out: without `-v` the classic wide table,
+with `-v 0` the condensed one, with `-v 1` all resource types; with a proxy's name the difference between what the
+control plane would send it now and what its Envoy holds.
+"""
+
+import datetime
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mizzen.cli import options, render, targets
+from mizzen.cli.flags import Command
+from mizzen.errors import MizzenError
+
+if TYPE_CHECKING:
+    from mizzen.diagnose.dump import Dump
+    from mizzen.diagnose.sync import ProxyStatus
+
+_ALL_TYPES = 1
+
+
+@click.command("proxy-status", cls=Command)
+@click.argument("pod", metavar="[POD[.NAMESPACE]]", required=False)
+@click.option("-f", "--file", default="", help="Envoy's config dump of that proxy, `-` for stdin.")
+@click.option(
+    "-v", "--verbosity", type=click.IntRange(min=0), default=None, help="0: condensed; 1: all resource types."
+)
+@options.output_option("table", "json", "yaml", default="table")
+@options.namespace_option
+@options.mesh_option
+@click.option(
+    "--monitoring",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="A control plane's monitoring address (15014), instead of the local mesh's; repeat for replicas.",
+)
+def proxy_status(
+    pod: str | None,
+    file: str,
+    verbosity: int | None,
+    output: str,
+    namespace: str,
+    mesh: str,
+    monitoring: tuple[str, ...],
+) -> None:
+    """Show whether each proxy has what the control plane sent it."""
+    planes = targets.find_control_planes(mesh=mesh, addresses=monitoring)
+    if not pod and not file:
+        _list(planes, verbosity=verbosity, output=output, namespace=namespace)
+        return
+    if not pod:
+        raise MizzenError("proxy-status --file requires the name of the proxy that the file is from")
+    name = targets.qualify(pod, namespace)
+    actual = _actual(name, file=file, mesh=mesh)
+    _print_difference(_sent(planes, name), actual)
+
+
+def _list(planes: Sequence[targets.ControlPlane], *, verbosity: int | None, output: str, namespace: str) -> None:
+    from mizzen.diagnose import sync
+
+    answers = [(plane, _syncz(plane, namespace)) for plane in planes]
+    if output != "table":
+        for plane, proxies in answers:
+            document = sync.build_document(proxies, {"Component": "istiod", "ID": plane.name})
+            text = render.render_yaml(document) if output == "yaml" else render.render_json(document)
+            click.echo(text, nl=False)
+        return
+    proxies = [proxy for _, found in answers for proxy in found]
+    if verbosity is None:
+        table = sync.build_classic_table(proxies)
+    elif verbosity < _ALL_TYPES:
+        table = sync.build_condensed_table(proxies)
+    else:
+        table = sync.build_full_table(proxies, datetime.datetime.now(datetime.UTC))
+    click.echo(render.render_table(table), nl=False)
+
+
+def _syncz(plane: targets.ControlPlane, namespace: str) -> "list[ProxyStatus]":
+    from mizzen.diagnose import sync
+
+    payload: Any = json.loads(plane.get("debug/syncz"))
+    return sync.in_namespace(sync.read_syncz(payload, plane.name), namespace)
+
+
+def _actual(name: str, *, file: str, mesh: str) -> "Dump":
+    from mizzen.diagnose import dump
+
+    try:
+        if file:
+            return dump.parse_dump(targets.read_file(file))
+        return dump.parse_dump(targets.find_proxy(name, namespace="", mesh=mesh).get("config_dump"))
+    except MizzenError as unreachable:
+        raise MizzenError(f"could not contact sidecar: {unreachable}") from unreachable
+
+
+def _sent(planes: Sequence[targets.ControlPlane], name: str) -> "Dump":
+    """The dump of the first control plane that knows the proxy."""
+    from mizzen.diagnose import dump
+
+    for plane in planes:
+        try:
+            return dump.parse_dump(plane.get(f"debug/config_dump?proxyID={name}"))
+        except targets.NotConnected:
+            continue
+    raise MizzenError("unable to find config dump in Istiod responses")
+
+
+def _print_difference(sent: "Dump", actual: "Dump") -> None:
+    from mizzen.diagnose import diff
+
+    for comparison in diff.compare(sent, actual):
+        verdict = "Don't Match" if comparison.difference else "Match"
+        click.echo(f"{comparison.kind} {verdict}{_loaded(comparison.loaded)}")
+        if comparison.difference:
+            click.echo(comparison.difference)
+
+
+def _loaded(when: datetime.datetime | None) -> str:
+    if when is None:
+        return ""
+    return f" (RDS last loaded at {when.astimezone().strftime('%a, %d %b %Y %H:%M:%S %Z')})"

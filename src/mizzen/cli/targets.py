@@ -1,0 +1,170 @@
+"""Who is asked: the proxies and the control plane of a local mesh, or addresses named on the command line.
+
+In: a pod reference (`POD[.NAMESPACE]`, `deployment/NAME[.NAMESPACE]`) or addresses. Out: targets that answer HTTP
+requests with bytes. What a mesh says about itself is read by `mizzen.local.runtime`; an Envoy's admin interface is
+inside its pod's network and is reached through a Unix socket that the mesh keeps for it.
+"""
+
+import http.client
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mizzen.errors import MizzenError
+
+if TYPE_CHECKING:
+    from mizzen.local import runtime
+
+_TIMEOUT_SECONDS = 30.0
+_OWNERS = ("deployment", "deploy", "statefulset", "sts", "replicaset", "rs")
+_PODS = ("pod", "pods", "po")
+
+
+class NotConnected(MizzenError):
+    """The control plane does not serve the proxy that it was asked about."""
+
+
+class Proxy(msgspec.Struct, frozen=True, kw_only=True):
+    """One proxy that can be asked."""
+
+    name: str
+    """`POD.NAMESPACE`."""
+    admin: str
+    """Unix socket that leads to its Envoy's admin interface."""
+
+    def get(self, query: str, method: str = "GET") -> bytes:
+        """The answer of Envoy's admin interface."""
+        try:
+            return _request(_UnixConnection(self.admin), method, query)
+        except MizzenError as failed:
+            raise MizzenError(f"failed to execute command on {self.name} sidecar: {failed}") from failed
+
+
+class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
+    """One control plane that can be asked."""
+
+    name: str
+    address: str
+    """HOST:PORT of its monitoring interface."""
+
+    def get(self, path: str) -> bytes:
+        """The answer of its monitoring interface; NotConnected where it does not know what was asked for."""
+        host, _, port = self.address.rpartition(":")
+        connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=_TIMEOUT_SECONDS)
+        try:
+            return _request(connection, "GET", path)
+        except UnexpectedStatus as refused:
+            if refused.status == http.client.NOT_FOUND:
+                raise NotConnected(str(refused)) from refused
+            raise
+        except MizzenError as failed:
+            raise MizzenError(f"cannot reach the control plane at {self.address}: {failed}") from failed
+
+
+class UnexpectedStatus(MizzenError):
+    """An HTTP answer other than 200."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(f"unexpected status code: {status}: {body.decode(errors='replace').strip()}")
+        self.status = status
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _request(connection: http.client.HTTPConnection, method: str, path: str) -> bytes:
+    try:
+        connection.request(method, f"/{path}")
+        response = connection.getresponse()
+        body = response.read()
+    except (OSError, http.client.HTTPException) as failed:
+        raise MizzenError(str(failed) or type(failed).__name__) from failed
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise UnexpectedStatus(response.status, body)
+    return body
+
+
+def read_state(mesh: str) -> "runtime.State":
+    """What the local mesh says about itself; the only one that runs when `mesh` is empty."""
+    from mizzen.local import runtime
+
+    base = runtime.find_base(os.getuid(), os.environ)
+    return runtime.read_state(runtime.select_mesh(base, mesh or None))
+
+
+def find_proxy(reference: str, *, namespace: str, mesh: str) -> Proxy:
+    """The proxy of a pod of the local mesh; raises for a pod without a sidecar."""
+    from mizzen.local import runtime
+
+    state = read_state(mesh)
+    kind, slash, name = reference.rpartition("/")
+    if slash and kind not in (*_OWNERS, *_PODS):
+        raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
+    if kind in _OWNERS:
+        name = _first_pod(state, qualify(name, namespace))
+    pod = runtime.find_pod(state, qualify(name, namespace))
+    if not pod.admin:
+        raise MizzenError(f"pod {pod.name}.{pod.namespace} has no sidecar")
+    return Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin)
+
+
+def qualify(name: str, namespace: str) -> str:
+    """`NAME.NAMESPACE` where the name has no namespace and one is known."""
+    return f"{name}.{namespace}" if namespace and "." not in name else name
+
+
+def find_control_planes(*, mesh: str, addresses: Sequence[str]) -> list[ControlPlane]:
+    """The control planes at the addresses, or the local mesh's own when there are none."""
+    if addresses:
+        return [ControlPlane(name=address, address=_checked(address)) for address in addresses]
+    state = read_state(mesh)
+    if not state.control_plane.monitoring:
+        raise MizzenError(f"the control plane of mesh {state.mesh} is not up yet")
+    return [ControlPlane(name=f"mizzen-{state.mesh}", address=state.control_plane.monitoring)]
+
+
+def read_file(path: str) -> bytes:
+    """The bytes of a file, or of stdin for `-`."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read()
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as unreadable:
+        raise MizzenError(f"cannot read {path}: {unreadable.strerror}") from unreadable
+
+
+def _first_pod(state: "runtime.State", reference: str) -> str:
+    """The first pod, by name, that belongs to the workload: pods are named after their owner."""
+    name, _, namespace = reference.partition(".")
+    found = sorted(
+        f"{pod.name}.{pod.namespace}"
+        for pod in state.pods
+        if pod.name.startswith(f"{name}-") and namespace in ("", pod.namespace)
+    )
+    if not found:
+        raise MizzenError(f'no pods match "{reference}"')
+    return found[0]
+
+
+def _checked(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise MizzenError(f"{address!r} is not HOST:PORT")
+    return address

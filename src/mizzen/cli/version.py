@@ -1,0 +1,117 @@
+"""`mizzen version`: of this program, of the control planes and of the proxies they serve.
+
+In: the installed package and, unless `--remote=false`, each control plane's `/version` and `/debug/syncz`. Out: lines
+as istioctl prints them, or the same as JSON or YAML. A mesh that is not there is said on stderr and is no failure.
+"""
+
+import collections
+import json
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from mizzen.cli import options, render, targets
+from mizzen.cli.flags import Command
+from mizzen.errors import MizzenError
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a program tells of its build; the JSON keys are istioctl's."""
+
+    version: str
+    revision: str = ""
+    status: str = ""
+    python_version: str = ""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions of everything."""
+
+    client: Build
+    control_planes: tuple[tuple[str, Build], ...] = ()
+    """Name and build of each control plane."""
+    proxies: tuple[tuple[str, str], ...] = ()
+    """Name and version of each proxy."""
+
+
+@click.command("version", cls=Command)
+@click.option("-s", "--short/--no-short", default=True, help="Only the version numbers (default).")
+@click.option("-o", "--output", default="", metavar="json|yaml", help="Output format.")
+@click.option("--remote/--no-remote", default=True, help="Ask the control plane and proxies too (default).")
+@options.mesh_option
+@click.option("--monitoring", multiple=True, metavar="HOST:PORT", help="A control plane's monitoring address (15014).")
+def version(short: bool, output: str, remote: bool, mesh: str, monitoring: tuple[str, ...]) -> None:
+    """Print the versions of client, control plane and proxies."""
+    if output not in ("", "json", "yaml"):
+        raise MizzenError("--output must be 'yaml' or 'json'")
+    report = Report(client=client_build())
+    if remote:
+        try:
+            report = _ask(report, targets.find_control_planes(mesh=mesh, addresses=monitoring))
+        except MizzenError as absent:
+            click.echo(f"Mizzen is not running here: {absent}", err=True)
+    if output:
+        document = _document(report)
+        text = render.render_yaml(document) if output == "yaml" else render.render_json(document, indent=2)
+        click.echo(text, nl=False)
+        return
+    click.echo("".join(f"{line}\n" for line in _lines(report, short=short, remote=remote)), nl=False)
+
+
+def client_build() -> Build:
+    """This program's own build."""
+    import importlib.metadata
+
+    return Build(version=importlib.metadata.version("mizzen"), python_version=platform.python_version())
+
+
+def _ask(report: Report, planes: Sequence[targets.ControlPlane]) -> Report:
+    from mizzen.diagnose import sync
+
+    builds = tuple((plane.name, _parse_build(plane.get("version").decode())) for plane in planes)
+    proxies = [
+        (proxy.name, proxy.version)
+        for plane in planes
+        for proxy in sync.read_syncz(json.loads(plane.get("debug/syncz")), plane.name)
+    ]
+    return msgspec.structs.replace(report, control_planes=builds, proxies=tuple(sorted(proxies)))
+
+
+def _parse_build(text: str) -> Build:
+    """`VERSION-REVISION-STATUS`, where a version may hold dashes itself."""
+    parts = text.strip().rsplit("-", 2)
+    return Build(version=parts[0], **dict(zip(("revision", "status"), parts[1:], strict=False)))
+
+
+def _lines(report: Report, *, short: bool, remote: bool) -> list[str]:
+    lines = [f"client version: {_describe(report.client, short)}"]
+    builds = dict.fromkeys(_describe(build, short) for _, build in report.control_planes)
+    if len(builds) == 1:
+        lines.append(f"control plane version: {next(iter(builds))}")
+    else:
+        lines.extend(f"{name} version: {_describe(build, short)}" for name, build in report.control_planes)
+    if remote and report.control_planes:
+        lines.append(f"data plane version: {_count(report.proxies)}")
+    return lines
+
+
+def _describe(build: Build, short: bool) -> str:
+    return build.version if short else json.dumps(msgspec.to_builtins(build))
+
+
+def _count(proxies: Sequence[tuple[str, str]]) -> str:
+    counts = collections.Counter(version for _, version in proxies)
+    return ", ".join(f"{version} ({n} proxies)" for version, n in sorted(counts.items())) or "none"
+
+
+def _document(report: Report) -> dict[str, Any]:
+    document: dict[str, Any] = {"clientVersion": msgspec.to_builtins(report.client)}
+    if report.control_planes:
+        document["meshVersion"] = [
+            {"Component": name, "Info": msgspec.to_builtins(build)} for name, build in report.control_planes
+        ]
+        document["dataPlaneVersion"] = [{"ID": name, "IstioVersion": v} for name, v in report.proxies]
+    return document
