@@ -30,9 +30,21 @@ def read_carefully(
     value: Mapping[str, Any], cls: type[M], *, key: Key | None = None, protobuf_json: bool = False
 ) -> tuple[M, tuple[Problem, ...]]:
     """The Struct, without the fields at fault, and the Problems; those of level "error" are why fields are missing."""
+    plain, problems = read_fields(value, cls, key=key, protobuf_json=protobuf_json)
+    return build(plain, cls), problems
+
+
+def read_fields(
+    value: Mapping[str, Any], cls: type[Message], *, key: Key | None = None, protobuf_json: bool = False
+) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+    """As `read_carefully`, but plain data: only the fields that were written, under their wire names."""
     reader = _Reader(key, protobuf_json=protobuf_json)
-    plain = reader.read_message(value, shape_of(cls), "")
-    return msgspec.convert(plain, cls, dec_hook=decode_scalar, str_keys=True), tuple(reader.problems)
+    return reader.read_message(value, shape_of(cls), ""), tuple(reader.problems)
+
+
+def build(plain: Mapping[str, Any], cls: type[M]) -> M:
+    """The Struct of plain data that `read_fields` gave."""
+    return msgspec.convert(plain, cls, dec_hook=decode_scalar, str_keys=True)
 
 
 class _Reader:
