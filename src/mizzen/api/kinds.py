@@ -9,6 +9,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from mizzen.api import policy
+from mizzen.api.gateway_api import (
+    experimental,
+    grpc_route,
+    http_route,
+    listeners,
+    policies,
+    stream_routes,
+)
 from mizzen.api.kube import cluster, data, pods, services, workloads
 from mizzen.api.meta import Object
 from mizzen.api.networking import (
@@ -61,6 +69,31 @@ def _istio(cls: type[Object], plural: str, group: str, versions: tuple[str, ...]
     return Kind(kind=cls.__name__, group=f"{group}.istio.io", versions=versions, plural=plural, type=cls)
 
 
+def _gateway_api(
+    cls: type[Object], plural: str, versions: tuple[str, ...], *, namespaced: bool = True, key_name: str = ""
+) -> Kind:
+    return Kind(
+        kind=cls.__name__,
+        group="gateway.networking.k8s.io",
+        versions=versions,
+        plural=plural,
+        type=cls,
+        namespaced=namespaced,
+        key_name=key_name,
+    )
+
+
+def _experimental(cls: type[Object], plural: str, *, namespaced: bool = True) -> Kind:
+    return Kind(
+        kind=cls.__name__,
+        group="gateway.networking.x-k8s.io",
+        versions=("v1alpha1",),
+        plural=plural,
+        type=cls,
+        namespaced=namespaced,
+    )
+
+
 KINDS: tuple[Kind, ...] = (
     _kube(services.Service, "services"),
     _kube(services.EndpointSlice, "endpointslices", "discovery.k8s.io"),
@@ -92,6 +125,19 @@ KINDS: tuple[Kind, ...] = (
     _istio(policy.Telemetry, "telemetries", "telemetry", ("v1", "v1alpha1")),
     _istio(policy.WasmPlugin, "wasmplugins", "extensions", ("v1alpha1",)),
     _istio(policy.TrafficExtension, "trafficextensions", "extensions", ("v1alpha1",)),
+    _gateway_api(listeners.GatewayClass, "gatewayclasses", ("v1", "v1beta1"), namespaced=False),
+    _gateway_api(listeners.Gateway, "gateways", ("v1", "v1beta1"), key_name="KubernetesGateway"),
+    _gateway_api(listeners.ListenerSet, "listenersets", ("v1",)),
+    _gateway_api(http_route.HTTPRoute, "httproutes", ("v1", "v1beta1")),
+    _gateway_api(grpc_route.GRPCRoute, "grpcroutes", ("v1",)),
+    _gateway_api(stream_routes.TCPRoute, "tcproutes", ("v1", "v1alpha2")),
+    _gateway_api(stream_routes.TLSRoute, "tlsroutes", ("v1", "v1alpha3", "v1alpha2")),
+    _gateway_api(stream_routes.UDPRoute, "udproutes", ("v1", "v1alpha2")),
+    _gateway_api(policies.ReferenceGrant, "referencegrants", ("v1", "v1beta1")),
+    _gateway_api(policies.BackendTLSPolicy, "backendtlspolicies", ("v1", "v1alpha3")),
+    _experimental(experimental.XBackend, "xbackends"),
+    _experimental(experimental.XBackendTrafficPolicy, "xbackendtrafficpolicies"),
+    _experimental(experimental.XMesh, "xmeshes", namespaced=False),
 )
 
 _OUR_GROUPS = (
