@@ -1,0 +1,197 @@
+"""The workload's certificate: obtained, renewed in time, and handed to Envoy.
+
+In: the certificate service of the control plane (`CreateCertificate`), the bearer token's file, and the file in which
+the mesh distributes its roots. Out: the secrets `default` and `ROOTCA`, and files where `OUTPUT_CERTS` asks for them.
+
+A certificate is renewed when half of its life is left, give or take a little, with a fresh key each time; also, within
+`spread` seconds, when the distributed roots change. While the
+service is away the old one stays and is asked for again with growing delays. `ROOTCA` holds the roots that came with
+the certificate together with the distributed ones, so that a new root is trusted before anybody shows a certificate
+of it. Key and certificate are also kept in the agent's private folder: a restarted agent goes on with them when the
+control plane is away.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+import msgspec
+
+from mizzen import observe, protos, settings
+from mizzen.agent import control_plane, files, keys, metrics, sds
+from mizzen.errors import AgentError, AuthorityError, DecodeError
+
+WORKLOAD = "default"
+ROOTS = "ROOTCA"
+
+_METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
+_KIND = "csr"
+_CALL_TIMEOUT = 10.0
+_LONGEST_SLEEP = 60.0
+"""Seconds after which a sleeping renewal looks at the clock again: machines are suspended, clocks are set."""
+
+_auth = protos.package("istio.v1.auth")
+_log = observe.scope("certificates")
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where certificates are read from and written to."""
+
+    mesh_roots: Path = Path("./var/run/secrets/istio/root-cert.pem")
+    """The roots as the control plane distributes them."""
+    kept: Path
+    """Private folder in which key and certificate outlive a restart."""
+    output: Path | None = None
+    """Folder for applications that want certificates as files."""
+
+
+class Certificates:
+    """Keeps the secrets `default` and `ROOTCA` true."""
+
+    def __init__(
+        self,
+        *,
+        spiffe_id: str,
+        endpoint: control_plane.Endpoint,
+        options: settings.Agent,
+        places: Places,
+        secrets: sds.Secrets,
+        further_roots: tuple[bytes, ...] = (),
+        file_interval: float = 1.0,
+        spread: float = 5.0,
+    ) -> None:
+        self._spiffe_id = spiffe_id
+        self._endpoint = endpoint
+        self._options = options
+        self._places = places
+        self._secrets = secrets
+        self._further_roots = further_roots
+        self._file_interval = file_interval
+        self._spread = spread
+        self._distributed_roots = b""
+        self._roots_changed = asyncio.Event()
+        self._identity: keys.Identity | None = None
+
+    async def run(self) -> None:
+        """Obtain, publish and renew until cancelled."""
+        self._resume()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._renew(), name="certificate renewal")
+            tasks.create_task(self._follow_roots(), name="mesh roots")
+
+    def _resume(self) -> None:
+        """Go on with the certificate of an earlier run, if it is still good."""
+        kept = [files.read_file(self._places.kept / name) for name in ("key.pem", "cert-chain.pem", "root-cert.pem")]
+        if not all(kept):
+            return
+        key_pem, chain_pem, roots_pem = (content or b"" for content in kept)
+        try:
+            identity = keys.load_identity(observe.Secret(key_pem), chain_pem, roots_pem, spiffe_id=self._spiffe_id)
+        except AuthorityError as unfit:
+            _log.info("the certificate of an earlier run is not used: %s", unfit)
+            return
+        if identity.expires_at > _now():
+            self._adopt(identity)
+
+    async def _renew(self) -> None:
+        while True:
+            await self._sleep_until_due()
+            self._adopt(await self._obtain())
+            _log.info("certificate for %s obtained", self._spiffe_id)
+
+    async def _sleep_until_due(self) -> None:
+        """Wait until the certificate has spent its share of life, or the mesh's roots have changed."""
+        if self._identity is None:
+            return
+        jitter = self._options.renewal_jitter
+        remaining = self._options.renewal_ratio + random.uniform(-jitter, jitter)
+        while (delay := self._identity.renewal_delay(_now(), remaining)) > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._roots_changed.wait(), min(delay, _LONGEST_SLEEP))
+                await asyncio.sleep(random.uniform(0, self._spread))
+                break
+        self._roots_changed.clear()
+
+    async def _obtain(self) -> keys.Identity:
+        """A new certificate; asks until it gets one."""
+        back_off = control_plane.BackOff(0.1, 10.0 if self._identity is None else 60.0)
+        while True:
+            try:
+                return await self._request()
+            except (AgentError, AuthorityError, DecodeError) as failure:
+                metrics.OUTGOING_FAILURES.labels(_KIND).inc()
+                metrics.OUTGOING_RETRIES.labels(_KIND).inc()
+                delay = back_off.delay()
+                _log.warning("no certificate from %s: %s; again in %.1f s", self._endpoint.address, failure, delay)
+                await asyncio.sleep(delay)
+
+    async def _request(self) -> keys.Identity:
+        metrics.OUTGOING_REQUESTS.labels(_KIND).inc()
+        key = keys.generate_key(self._options)
+        request = _auth.IstioCertificateRequest(
+            csr=keys.build_request(key, self._spiffe_id).decode(),
+            validity_duration=int(self._options.certificate_ttl),
+        )
+        async with control_plane.open_channel(self._endpoint) as channel:
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_METHOD)
+            try:
+                answer = await call(
+                    protos.encode(request),
+                    metadata=control_plane.build_call_metadata(self._endpoint),
+                    timeout=_CALL_TIMEOUT,
+                )
+            except grpc.aio.AioRpcError as refused:
+                raise AuthorityError(f"{refused.code().name}: {refused.details()}") from refused
+        chain = _auth.IstioCertificateResponse.FromString(answer).cert_chain
+        return keys.parse_answer(key, self._spiffe_id, chain, _now())
+
+    async def _follow_roots(self) -> None:
+        async for content in files.watch_files([self._places.mesh_roots], interval=self._file_interval):
+            roots = content[self._places.mesh_roots]
+            if not roots:
+                continue
+            if self._distributed_roots:
+                self._roots_changed.set()
+            self._distributed_roots = roots
+            self._publish_roots()
+
+    def _adopt(self, identity: keys.Identity) -> None:
+        """Make `identity` the one in force: for Envoy, for the next run, for whoever reads files."""
+        self._identity = identity
+        self._secrets.put(sds.build_certificate(WORKLOAD, identity.chain_pem, identity.key_pem))
+        expires = identity.expires_at.timestamp()
+        metrics.CERTIFICATE_EXPIRY.labels(WORKLOAD).set_function(lambda: expires - time.time())
+        content = {"key.pem": identity.key_pem.reveal(), "cert-chain.pem": identity.chain_pem}
+        self._write(content | {"root-cert.pem": identity.roots_pem}, self._places.kept)
+        self._write(content, self._places.output)
+        self._publish_roots()
+
+    def _publish_roots(self) -> None:
+        own = self._identity.roots_pem if self._identity else b""
+        roots = keys.merge_roots((own, self._distributed_roots, *self._further_roots))
+        if not roots:
+            return
+        self._secrets.put(sds.build_roots(ROOTS, roots))
+        soonest = min(root.not_valid_after_utc for root in keys.parse_certificates(roots)).timestamp()
+        metrics.CERTIFICATE_EXPIRY.labels(ROOTS).set_function(lambda: soonest - time.time())
+        self._write({"root-cert.pem": roots}, self._places.output)
+
+    def _write(self, content: Mapping[str, bytes], folder: Path | None) -> None:
+        """Write files into `folder`; a folder that cannot be written costs a warning, not the certificate."""
+        if folder is None:
+            return
+        public = 0o600 if folder == self._places.kept else 0o644
+        try:
+            for name, data in content.items():
+                files.write_file(folder / name, data, mode=0o600 if name == "key.pem" else public)
+        except OSError as failed:
+            _log.warning("cannot write certificates to %s: %s", folder, failed)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)

@@ -1,0 +1,132 @@
+"""How the control plane is reached: its address, the roots that prove it, the token that proves us.
+
+Every call opens a channel of its own, so that a renewed token, a changed root or another replica behind the same name
+is taken up with the next connection and nothing has to be told to reconnect. An address is `host:port` or
+`unix:///path`. Only TLS and Unix sockets carry the token.
+"""
+
+import os
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import msgspec
+
+from mizzen.agent.files import read_file
+from mizzen.errors import AgentError
+
+SYSTEM_ROOTS = (
+    Path("/etc/ssl/certs/ca-certificates.crt"),
+    Path("/etc/pki/tls/certs/ca-bundle.crt"),
+    Path("/etc/ssl/ca-bundle.pem"),
+    Path("/etc/ssl/cert.pem"),
+)
+"""Where distributions keep the roots that they trust."""
+
+_OPTIONS: Sequence[tuple[str, Any]] = (
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.enable_retries", 0),
+)
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One service of the control plane and the credentials for it."""
+
+    address: str
+    """`host:port` or `unix:///path`."""
+    roots: tuple[Path, ...] = ()
+    """Files searched in turn for the roots of its certificate."""
+    tls: bool = True
+    server_name: str = ""
+    """Name expected in its certificate; empty means the address' host."""
+    token: Path | None = None
+    """File of the bearer token, read for every call."""
+    headers: Mapping[str, str] = {}
+    """Further metadata of every call, such as `clusterid`."""
+
+    @property
+    def host(self) -> str:
+        """The address' host, without brackets; `localhost` for a Unix socket."""
+        if self.address.startswith("unix:"):
+            return "localhost"
+        return self.address.rpartition(":")[0].strip("[]")
+
+
+def open_channel(endpoint: Endpoint) -> grpc.aio.Channel:
+    """A channel to the endpoint; raises AgentError where the roots to trust are missing."""
+    if not endpoint.tls:
+        return grpc.aio.insecure_channel(endpoint.address, options=_OPTIONS)
+    credentials = grpc.ssl_channel_credentials(root_certificates=read_roots(endpoint))
+    options = list(_OPTIONS)
+    if endpoint.server_name and endpoint.server_name != endpoint.host:
+        options.append(("grpc.ssl_target_name_override", endpoint.server_name))
+    return grpc.aio.secure_channel(endpoint.address, credentials, options=options)
+
+
+def read_roots(endpoint: Endpoint) -> bytes:
+    """The PEM of the first root file that exists."""
+    for path in endpoint.roots:
+        content = read_file(path)
+        if content:
+            return content
+    searched = ", ".join(str(path) for path in endpoint.roots)
+    raise AgentError(f"no root certificate for {endpoint.address}: searched {searched or 'nowhere'}")
+
+
+def build_call_metadata(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
+    """The metadata of a call made now."""
+    metadata = [(name.lower(), value) for name, value in sorted(endpoint.headers.items())]
+    private = endpoint.tls or endpoint.address.startswith("unix:")
+    if endpoint.token is not None and private:
+        token = read_file(endpoint.token)
+        if token and token.strip():
+            metadata.append(("authorization", f"Bearer {token.decode(errors='replace').strip()}"))
+    return tuple(metadata)
+
+
+def find_roots(choice: str, provisioned: str) -> tuple[Path, ...]:
+    """The root files to search: the operator's choice alone, or the usual places in Istio's order."""
+    if choice == "SYSTEM":
+        return SYSTEM_ROOTS
+    if choice:
+        return (Path(choice),)
+    places = [Path("./etc/certs/root-cert.pem")]
+    if provisioned:
+        places.append(Path(provisioned) / "root-cert.pem")
+    return (*places, Path("./var/run/secrets/istio/root-cert.pem"))
+
+
+def select_headers(prefix: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Metadata that variables such as `XDS_HEADER_X_TENANT` ask for."""
+    return {
+        name.removeprefix(prefix).lower().replace("_", "-"): value
+        for name, value in environ.items()
+        if name.startswith(prefix) and value
+    }
+
+
+class BackOff:
+    """Delays that double from `first` to `most` seconds, each drawn at random from its upper half."""
+
+    def __init__(self, first: float, most: float) -> None:
+        self._first = first
+        self._most = most
+        self._next = first
+        self._random = random.Random(os.urandom(8))
+
+    def reset(self) -> None:
+        """Begin again with the shortest delay."""
+        self._next = self._first
+
+    def delay(self) -> float:
+        """Seconds to wait before the next attempt."""
+        longest = self._next
+        self._next = min(self._most, 2 * longest)
+        return longest * self._random.uniform(0.5, 1.0)

@@ -1,0 +1,203 @@
+"""One attempt to serve Envoy from the control plane: requests up, responses down, read along on the way.
+
+In: Envoy's requests (`Inbox`) and one stream to the control plane. Out: the responses, on Envoy's stream; what Envoy
+acknowledged, in the journal; what the agent subscribed to itself, at its taps. Types that Envoy does not know are
+never passed on. Which attempt follows when this one ends is decided by `relay`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+import grpc.aio
+import msgspec
+
+from mizzen import observe, protos
+from mizzen.agent import metrics, sockets
+from mizzen.agent.delta import LISTENER
+from mizzen.agent.journal import Journal
+from mizzen.errors import DecodeError
+
+Call = grpc.aio.StreamStreamCall[bytes, bytes]
+
+_ENVOY_TYPES = protos.TYPE_PREFIX + "envoy."
+_WAITING_REQUESTS = 64
+_INTERNAL = 13
+"""The gRPC code that Envoy too refuses responses with."""
+
+_discovery = protos.package("envoy.service.discovery.v3")
+_log = observe.scope("relay")
+
+
+class Tap(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription of the agent's own on Envoy's stream."""
+
+    type_url: str
+    deliver: Callable[[Sequence[bytes]], None]
+    """Takes the values of the resources of each response; raises DecodeError to refuse it."""
+
+
+class Inbox:
+    """Envoy's requests in order. Those without an answer yet can be taken again, by the next attempt."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_WAITING_REQUESTS)
+        self._again: deque[bytes] = deque()
+        self._unanswered: list[bytes] = []
+        self._answered = False
+
+    async def fill(self, requests: AsyncIterator[bytes]) -> None:
+        """Take over requests until Envoy ends its stream."""
+        async for data in requests:
+            await self._waiting.put(data)
+
+    async def take(self) -> bytes:
+        """The next request."""
+        data = self._again.popleft() if self._again else await self._waiting.get()
+        if not self._answered:
+            self._unanswered.append(data)
+        return data
+
+    def rewind(self) -> None:
+        """Begin again with the first request that has no answer."""
+        self._again.extendleft(reversed(self._unanswered))
+        self._unanswered.clear()
+
+    def answer(self) -> None:
+        """There is an answer: from now on nothing is kept to be taken again."""
+        self._answered = True
+        self._unanswered.clear()
+
+
+class Memory:
+    """What outlives an attempt: the journal, the versions of tapped resources, whether Envoy is configured."""
+
+    def __init__(self, journal: Journal, taps: Sequence[Tap]) -> None:
+        self.journal = journal
+        self.taps: Mapping[str, Tap] = {tap.type_url: tap for tap in taps}
+        self.versions: dict[str, dict[str, str]] = {tap.type_url: {} for tap in taps}
+        self.settled = False
+        """Whether this Envoy has accepted listeners, that is, has a configuration to live on."""
+
+    def note_settled(self, request: Any) -> None:
+        """Learn from a request of Envoy's whether it has accepted listeners."""
+        if request.type_url == LISTENER and request.response_nonce and not request.HasField("error_detail"):
+            self.settled = True
+
+
+class Exchange:
+    """The attempt. `answered` says whether the control plane has ever answered."""
+
+    def __init__(self, memory: Memory, inbox: Inbox, context: sockets.Context) -> None:
+        self.answered = False
+        self._memory = memory
+        self._inbox = inbox
+        self._context = context
+        self._pending: dict[tuple[str, str], bytes] = {}
+        self._types: set[str] = set()
+        self._writing = asyncio.Lock()
+
+    async def run(self, call: Call, patience: float | None) -> str:
+        """Pass on until the call ends, or has no answer after `patience` seconds; the result says why."""
+        self._inbox.rewind()
+        async with asyncio.TaskGroup() as tasks:
+            sender = tasks.create_task(self._send(call))
+            reason = await self._receive(call, patience)
+            sender.cancel()
+        return reason
+
+    async def _send(self, call: Call) -> None:
+        try:
+            while True:
+                data = await self._inbox.take()
+                own = self._note_request(data)
+                metrics.XDS_REQUESTS.inc()
+                await self._write(call, data)
+                for request in own:
+                    await self._write(call, request)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # The call has ended; whoever reads it says why.
+
+    async def _write(self, call: Call, data: bytes) -> None:
+        async with self._writing:
+            await call.write(data)
+
+    async def _receive(self, call: Call, patience: float | None) -> str:
+        try:
+            while True:
+                async with asyncio.timeout(None if self.answered else patience):
+                    data = await call.read()
+                if not isinstance(data, bytes):
+                    return f"{(await call.code()).name}: {await call.details()}"
+                if not self.answered:
+                    self.answered = True
+                    self._inbox.answer()
+                    _log.info("connected to the control plane")
+                metrics.XDS_RESPONSES.inc()
+                await self._pass_on(call, data)
+        except TimeoutError:
+            return f"no answer within {patience:.0f} s"
+        except grpc.aio.AioRpcError as ended:
+            return f"{ended.code().name}: {ended.details()}"
+
+    async def _pass_on(self, call: Call, data: bytes) -> None:
+        response = _discovery.DeltaDiscoveryResponse.FromString(data)
+        tap = self._memory.taps.get(response.type_url)
+        if tap is not None:
+            await self._write(call, self._take_tapped(tap, response, data))
+        elif response.type_url.startswith(_ENVOY_TYPES):
+            self._pending[response.type_url, response.nonce] = data
+            await self._context.write(data)
+        else:
+            _log.warning("the control plane sent %s, which Envoy does not know", response.type_url)
+
+    def _note_request(self, data: bytes) -> list[bytes]:
+        """Learn from a request of Envoy's; the result are the agent's own requests that follow it."""
+        request = _discovery.DeltaDiscoveryRequest.FromString(data)
+        journal, type_url = self._memory.journal, request.type_url
+        first = type_url not in self._types
+        self._types.add(type_url)
+        self._memory.note_settled(request)
+        if request.response_nonce:
+            response = self._pending.pop((type_url, request.response_nonce), None)
+            if request.HasField("error_detail"):
+                _log.warning("Envoy refused %s: %s", _short(type_url), request.error_detail.message)
+            elif response is not None:
+                journal.accept(type_url, response)
+        elif first and not request.initial_resource_versions:
+            journal.replace_at_next(type_url)
+        if request.resource_names_unsubscribe:
+            journal.forget(type_url, request.resource_names_unsubscribe)
+        return self._subscribe_taps() if first and type_url == LISTENER else []
+
+    def _subscribe_taps(self) -> list[bytes]:
+        """The agent's own subscriptions follow Envoy's for listeners, as Istio's do."""
+        requests = []
+        for type_url, versions in self._memory.versions.items():
+            if not versions:
+                self._memory.journal.replace_at_next(type_url)
+            request = _discovery.DeltaDiscoveryRequest(type_url=type_url, initial_resource_versions=versions)
+            requests.append(protos.encode(request))
+        return requests
+
+    def _take_tapped(self, tap: Tap, response: Any, data: bytes) -> bytes:
+        """Deliver a response at its tap; the result is its acknowledgement."""
+        reply = _discovery.DeltaDiscoveryRequest(type_url=tap.type_url, response_nonce=response.nonce)
+        try:
+            tap.deliver([resource.resource.value for resource in response.resources])
+        except DecodeError as bad:
+            _log.warning("the agent refused %s: %s", _short(tap.type_url), bad)
+            reply.error_detail.code = _INTERNAL
+            reply.error_detail.message = str(bad)
+            return protos.encode(reply)
+        versions = self._memory.versions[tap.type_url]
+        versions.update({resource.name: resource.version for resource in response.resources})
+        for name in response.removed_resources:
+            versions.pop(name, None)
+        self._memory.journal.accept(tap.type_url, data)
+        return protos.encode(reply)
+
+
+def _short(type_url: str) -> str:
+    return type_url.rpartition(".")[2]
