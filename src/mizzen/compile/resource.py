@@ -81,16 +81,10 @@ class ResourceSet:
         return name in self._by_name
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ResourceSet)
-            and self.version == other.version
-            and self.type_url == other.type_url
-        )
+        return isinstance(other, ResourceSet) and self.version == other.version and self.type_url == other.type_url
 
     def __hash__(self) -> int:
         return hash(self.version)
 
     def __repr__(self) -> str:
-        return (
-            f"ResourceSet({self.type_url.rpartition('.')[2]}, {len(self)} resources, version={self.version})"
-        )
+        return f"ResourceSet({self.type_url.rpartition('.')[2]}, {len(self)} resources, version={self.version})"

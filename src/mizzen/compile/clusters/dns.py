@@ -1,0 +1,89 @@
+"""Clusters whose endpoints DNS finds: strict and logical DNS with their endpoints inside, and dynamic forward proxies.
+
+Golden cases: networking/se-dns, networking/se-wildcards, networking/mesh-dynamic-dns.
+"""
+
+from typing import Any
+
+from mizzen import protos
+from mizzen.api.networking.destination_rule import Subset
+from mizzen.compile.assignments import build_groups, build_localities
+from mizzen.compile.clusters.draft import Draft
+from mizzen.compile.clusters.static import dns_lookup_family
+from mizzen.compile.context import ClientTraits
+from mizzen.compile.values import duration
+from mizzen.incremental import Engine
+from mizzen.model import endpoints, mesh
+from mizzen.model.endpoints import Endpoint
+from mizzen.model.protocols import Protocol
+from mizzen.model.services import Port, Service
+
+_cluster_v3 = protos.package("envoy.config.cluster.v3")
+_endpoint_v3 = protos.package("envoy.config.endpoint.v3")
+_cares_v3 = protos.package("envoy.extensions.network.dns_resolver.cares.v3")
+_forward_v3 = protos.package("envoy.extensions.clusters.dynamic_forward_proxy.v3")
+
+_JITTER = {"nanos": 100_000_000}
+_MAX_UDP_QUERIES = {"value": 100}
+
+
+def apply_dns(
+    db: Engine, draft: Draft, client: ClientTraits, found: Service, port: Port, subset: Subset | None
+) -> bool:
+    """The DNS discovery of a service; False where no endpoint is known, so that there is no cluster."""
+    family = dns_lookup_family(client.families, dual_stack=mesh.control_plane(db).dual_stack)
+    if found.resolution == "dynamic_dns" and found.host.startswith("*"):
+        return _apply_forward_proxy(draft, found, port, family)
+    members = _members(db, found, port, subset)
+    if not members:
+        return False
+    logical = found.resolution == "dns_round_robin" or found.race_first_connect
+    if found.resolution == "dns_round_robin":
+        members = members[:1]
+    groups = build_groups(((e, e.tls_mode == "istio") for e in members), _cluster_id(db), client.dialect)
+    config = mesh.mesh_config(db)
+    refresh = config.dns_refresh_rate
+    draft.fields.update(
+        type="LOGICAL_DNS" if logical else "STRICT_DNS",
+        lb_policy="LEAST_REQUEST",
+        dns_lookup_family="ALL" if found.race_first_connect else family,
+        dns_jitter=_JITTER,
+        respect_dns_ttl=True,
+        typed_dns_resolver_config={
+            "name": "envoy.network.dns_resolver.cares",
+            "typed_config": protos.pack(_cares_v3.CaresDnsResolverConfig(udp_max_queries=_MAX_UDP_QUERIES)),
+        },
+        load_assignment=_endpoint_v3.ClusterLoadAssignment(
+            cluster_name=draft.fields["name"], endpoints=build_localities(groups)
+        ),
+    )
+    if refresh is not None:
+        draft.fields["dns_refresh_rate"] = duration(refresh)
+    return True
+
+
+def _cluster_id(db: Engine) -> str:
+    return mesh.control_plane(db).cluster_id
+
+
+def _members(db: Engine, found: Service, port: Port, subset: Subset | None) -> list[Endpoint]:
+    wanted = set(subset.labels.items()) if subset is not None else set()
+    return [
+        e
+        for e in endpoints.port_endpoints(db, found.id, port.name)
+        if wanted <= set(e.workload.labels if e.workload is not None else ())
+    ]
+
+
+def _apply_forward_proxy(draft: Draft, found: Service, port: Port, family: str) -> bool:
+    if not (port.protocol.is_http or port.protocol is Protocol.TLS or port.protocol is Protocol.HTTPS):
+        return False
+    config: dict[str, Any] = {"dns_cache_config": {"name": f"{found.host}_dfp_dns_cache", "dns_lookup_family": family}}
+    draft.fields.update(
+        cluster_type={
+            "name": "envoy.clusters.dynamic_forward_proxy",
+            "typed_config": protos.pack(_forward_v3.ClusterConfig(**config)),
+        },
+        lb_policy="CLUSTER_PROVIDED",
+    )
+    return True

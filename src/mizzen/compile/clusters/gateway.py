@@ -1,0 +1,20 @@
+"""All clusters of a gateway: those of every visible service, and the black hole."""
+
+from mizzen.compile import resource
+from mizzen.compile.clusters import static
+from mizzen.compile.clusters.sidecar import outbound_clusters
+from mizzen.compile.context import ClientTraits
+from mizzen.compile.resource import ResourceSet
+from mizzen.incremental import Engine, query
+from mizzen.model import mesh
+from mizzen.model.proxy import Labels
+from mizzen.model.scope import ScopeId
+
+
+@query
+def clusters(db: Engine, client: ClientTraits, scope_id: ScopeId, rule_labels: Labels) -> ResourceSet:
+    """The clusters of every gateway of this namespace and kind."""
+    return ResourceSet(
+        resource.CLUSTER,
+        (*outbound_clusters(db, client, scope_id, rule_labels), static.black_hole(mesh.mesh_config(db))),
+    )

@@ -1,0 +1,105 @@
+"""Inbound clusters: one for each port that a sidecar's own workload serves.
+
+In: the workload's service targets. Out: clusters that reach the application itself. Sidecar ingress listeners have
+theirs in `ingress`. Golden cases: golden base, networking/shared-workloads, networking/dr-connection-pool.
+"""
+
+from typing import Any
+
+from mizzen.api.networking.traffic_policy import ConnectionPoolSettings, TrafficPolicy
+from mizzen.compile.clusters.draft import Draft
+from mizzen.compile.clusters.pools import apply_connection_pool, apply_http_version, apply_retry_budget
+from mizzen.compile.clusters.stat_names import cluster_stat_name
+from mizzen.compile.clusters.static import LOOPBACK_SOURCE
+from mizzen.compile.context import ClientTraits
+from mizzen.compile.resource import Resource, encode_resource
+from mizzen.compile.values import socket_address
+from mizzen.incremental import Engine, query
+from mizzen.model import destination_rules, mesh, names
+from mizzen.model.destination_rules import port_policy
+from mizzen.model.targets import ServiceTarget
+
+_NEVER = {"seconds": 9223372035}
+"""Idle destinations of the application itself are never cleaned up."""
+
+
+@query
+def inbound_clusters(
+    db: Engine,
+    client: ClientTraits,
+    namespace: str,
+    targets: tuple[ServiceTarget, ...],
+    pool: ConnectionPoolSettings | None,
+) -> tuple[Resource, ...]:
+    """A cluster for each target port, shaped by its oldest service; `pool` is the Sidecar's, if it sets one."""
+    by_port: dict[int, list[ServiceTarget]] = {}
+    for target in targets:
+        by_port.setdefault(target.target_port, []).append(target)
+    return tuple(_build(db, client, namespace, number, tuple(by_port[number]), pool) for number in sorted(by_port))
+
+
+def _build(
+    db: Engine,
+    client: ClientTraits,
+    namespace: str,
+    number: int,
+    targets: tuple[ServiceTarget, ...],
+    pool: ConnectionPoolSettings | None,
+) -> Resource:
+    config = mesh.mesh_config(db)
+    primary = targets[0]
+    name = names.subset_key(names.INBOUND, number, "", "")
+    stat_name = cluster_stat_name(
+        config.inbound_cluster_stat_name, name, primary.service, primary.port, target_port=number
+    )
+    draft = Draft(name, stat_name=stat_name)
+    draft.set_default_thresholds()
+    _apply_address(db, draft, client, number)
+    rule = destination_rules.destination_rule(db, namespace, primary.service.host, primary.service.namespace, ())
+    policy = port_policy(rule.traffic_policy, primary.port.number) if rule is not None else None
+    if rule is not None and rule.traffic_policy is not None:
+        draft.istio_metadata["config"] = rule.config_path
+    policy = policy or TrafficPolicy()
+    default = config.default_traffic_policy
+    chosen = pool or policy.connection_pool or (default.connection_pool if default is not None else None)
+    apply_connection_pool(draft, chosen, config)
+    apply_http_version(draft, chosen, primary.port.protocol, config, sniffs=True)
+    draft.preserve_header_case = client.preserve_header_case and not primary.port.protocol.is_tcp
+    apply_retry_budget(draft, policy.retry_budget)
+    draft.fields["common_lb_config"] = {}
+    _describe(draft, primary, targets)
+    return encode_resource(name, draft.message(client.dialect))
+
+
+def _apply_address(db: Engine, draft: Draft, client: ClientTraits, number: int) -> None:
+    policy = mesh.mesh_config(db).inbound_traffic_policy
+    if policy is not None and policy.mode == "LOCALHOST":
+        local = "::1" if client.families == "IPv6" else "127.0.0.1"
+        draft.fields.update(
+            type="STATIC",
+            load_assignment={
+                "cluster_name": draft.fields["name"],
+                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": socket_address(local, number)}}]}],
+            },
+        )
+        return
+    source: dict[str, Any] = {"address": LOOPBACK_SOURCE[client.families], "port_value": 0}
+    bind: dict[str, Any] = {"source_address": source}
+    if client.families == "dual" and mesh.control_plane(db).dual_stack:
+        bind["extra_source_addresses"] = [{"address": {"address": LOOPBACK_SOURCE["IPv6"], "port_value": 0}}]
+    draft.fields.update(
+        type="ORIGINAL_DST", lb_policy="CLUSTER_PROVIDED", cleanup_interval=_NEVER, upstream_bind_config=bind
+    )
+
+
+def _describe(draft: Draft, primary: ServiceTarget, targets: tuple[ServiceTarget, ...]) -> None:
+    """The services that share the primary's port; what a ServiceEntry outside the mesh selects names none."""
+    service = primary.service
+    draft.peer_metadata = {"host": service.host, "service": service.name, "namespace": service.namespace}
+    if service.external:
+        return
+    same = (t.service for t in targets if t.port.number == primary.port.number)
+    unique = {s.host: s for s in same}
+    draft.istio_metadata["services"] = [
+        {"host": s.host, "name": s.name, "namespace": s.namespace} for s in unique.values()
+    ]

@@ -1,0 +1,179 @@
+"""Endpoints (EDS): the load assignment of each cluster that a proxy asks for.
+
+In: cluster names, the client's scope and place. Out: one ClusterLoadAssignment for each name; an unknown one is
+answered empty, since Envoy waits for an answer. Golden cases: golden base, networking/endpoint-states,
+networking/se-*, gateway/auto-passthrough.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from mizzen import protos
+from mizzen.api.networking.traffic_policy import TrafficPolicy
+from mizzen.compile import resource
+from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
+from mizzen.compile.resource import Resource, ResourceSet, encode_resource
+from mizzen.incremental import Engine, query
+from mizzen.model import destination_rules, endpoints, mesh, names, policies, scope
+from mizzen.model.destination_rules import RuleId, find_rule, port_policy, rule_id, subset_policy
+from mizzen.model.endpoints import Endpoint
+from mizzen.model.localities import LocalitySetting, locality_setting
+from mizzen.model.proxy import Dialect, Labels
+from mizzen.model.scope import ScopeId
+from mizzen.model.services import Port, Service, ServiceId, service
+
+_endpoint_v3 = protos.package("envoy.config.endpoint.v3")
+
+
+class EndpointClient(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """A client as its endpoints depend on it."""
+
+    scope: ScopeId
+    dialect: Dialect
+    is_router: bool = False
+    rule_labels: Labels = ()
+    """Its labels, as far as DestinationRules select by them."""
+    place: ClientPlace = ClientPlace()
+    node_name: str = ""
+    networks: tuple[str, ...] = ()
+    """The networks it wants endpoints of; none means all."""
+
+
+@query
+def assignments(db: Engine, client: EndpointClient, cluster_names: frozenset[str]) -> ResourceSet:
+    """The load assignments of these clusters."""
+    return ResourceSet(resource.ENDPOINT, (_of_name(db, client, name) for name in sorted(cluster_names)))
+
+
+def _of_name(db: Engine, client: EndpointClient, name: str) -> Resource:
+    key = names.parse_subset_key(name)
+    found = scope.scoped_service(db, client.scope, key.host) if key is not None else None
+    port = found.port(key.port) if found is not None and key is not None else None
+    if key is None or found is None or port is None:
+        return _empty(name)
+    rule = destination_rules.destination_rule(
+        db, client.scope.namespace, found.host, found.namespace, client.rule_labels
+    )
+    rule_key = rule_id(rule)
+    place = client.place if _asks_place(db, found.id, port.number, key.subset, rule_key) else ClientPlace()
+    return load_assignment(
+        db,
+        Target(name=name, service=found.id, port=port.number, subset=key.subset, rule=rule_key),
+        client.dialect,
+        place,
+        client.node_name if found.node_local else "",
+        client.networks,
+    )
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """A cluster whose endpoints are asked for, with the rule that its client applies."""
+
+    name: str
+    service: ServiceId
+    port: int
+    subset: str
+    rule: RuleId | None
+
+
+def _empty(name: str) -> Resource:
+    return encode_resource(name, _endpoint_v3.ClusterLoadAssignment(cluster_name=name))
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client's rule says about the endpoints of one cluster."""
+
+    policy: TrafficPolicy
+    labels: Labels = ()
+    """Labels that the subset asks for."""
+
+    @property
+    def has_detection(self) -> bool:
+        """Whether failing endpoints are ejected, which failover depends on."""
+        return self.policy.outlier_detection is not None
+
+
+def _rules(db: Engine, rule_key: RuleId | None, port: int, subset_name: str) -> Rules:
+    rule = find_rule(db, rule_key)
+    policy = port_policy(rule.traffic_policy, port) if rule is not None else None
+    subset = rule.subset(subset_name) if rule is not None and subset_name else None
+    if subset is None:
+        return Rules(policy=policy or TrafficPolicy())
+    labels = tuple(sorted(subset.labels.items()))
+    return Rules(policy=subset_policy(policy, subset, port) or TrafficPolicy(), labels=labels)
+
+
+def _setting(db: Engine, found: Service, rules: Rules) -> LocalitySetting | None:
+    return locality_setting(rules.policy.load_balancer, found.traffic_distribution, mesh.mesh_config(db))
+
+
+@query
+def _asks_place(db: Engine, service_id: ServiceId, port: int, subset: str, rule_key: RuleId | None) -> bool:
+    """Whether it matters where the client is."""
+    found = service(db, service_id)
+    if found is None:
+        return False
+    rules = _rules(db, rule_key, port, subset)
+    setting = _setting(db, found, rules)
+    if setting is None:
+        return False
+    return bool(setting.distribute or setting.zone_aware or setting.forced or rules.has_detection)
+
+
+@query
+def load_assignment(
+    db: Engine, target: Target, dialect: Dialect, place: ClientPlace, node_name: str, networks: tuple[str, ...]
+) -> Resource:
+    """The load assignment of one cluster for every client of which these arguments are true."""
+    found = service(db, target.service)
+    port = found.port(target.port) if found is not None else None
+    if found is None or port is None or found.resolution in ("dns", "dns_round_robin", "dynamic_dns", "alias"):
+        return _empty(target.name)
+    rules = _rules(db, target.rule, target.port, target.subset)
+    sni_routed = target.name.startswith("outbound_.")
+    members = _members(db, found, port, rules, node_name, networks)
+    groups = build_groups(members, mesh.control_plane(db).cluster_id, dialect)
+    if sni_routed:
+        for group in groups:
+            group.members = [m for m in group.members if _is_mutual(m[1])]
+            group.weight = sum(e.weight or 1 for e, _ in group.members)
+    groups = apply_locality_setting(groups, _setting(db, found, rules), place, has_detection=rules.has_detection)
+    assignment = _endpoint_v3.ClusterLoadAssignment(cluster_name=target.name, endpoints=build_localities(groups))
+    return encode_resource(target.name, assignment)
+
+
+def _is_mutual(message: object) -> bool:
+    return "envoy.transport_socket_match" in message.metadata.filter_metadata  # type: ignore[attr-defined]
+
+
+def _members(
+    db: Engine, found: Service, port: Port, rules: Rules, node_name: str, networks: tuple[str, ...]
+) -> Iterator[tuple[Endpoint, bool]]:
+    detection = rules.policy.outlier_detection
+    healthy_only = detection is not None and detection.min_health_percent > 0
+    session = any(label == endpoints.PERSISTENT_SESSION for label, _ in found.labels)
+    for endpoint in endpoints.port_endpoints(db, found.id, port.name):
+        workload = endpoint.workload
+        if endpoint.port and not endpoint.is_ip:
+            continue
+        if not set(rules.labels) <= set(workload.labels if workload is not None else ()):
+            continue
+        if found.node_local and (workload.node_name if workload is not None else "") != node_name:
+            continue
+        if networks and (workload.network if workload is not None else "") not in networks:
+            continue
+        if (endpoint.health == "UNHEALTHY" and healthy_only) or (endpoint.health == "DRAINING" and not session):
+            continue
+        yield endpoint, speaks_mutual_tls(db, endpoint, rules.policy)
+
+
+def speaks_mutual_tls(db: Engine, endpoint: Endpoint, policy: TrafficPolicy) -> bool:
+    """Whether a client under this policy speaks mutual TLS to the endpoint: the rule's mode decides where it has one,
+    else the endpoint must have a sidecar whose policy for that port is not DISABLE."""
+    if policy.tls is not None:
+        return policy.tls.mode == "ISTIO_MUTUAL"
+    workload = endpoint.workload
+    if endpoint.tls_mode != "istio" or workload is None:
+        return endpoint.tls_mode not in ("", "disabled")
+    return policies.peer_modes(db, workload.namespace, workload.labels).of(endpoint.port) != "DISABLE"

@@ -1,0 +1,90 @@
+"""The roots: every resource of one type that one proxy is told.
+
+In: a proxy, a type URL and, for types that are asked for by name, the names. Out: a `ResourceSet`. These queries only
+select what matters for the proxy and pass the selection on, so that proxies that differ in nothing else share one set.
+Golden cases: all.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from mizzen.compile import endpoints, resource
+from mizzen.compile.assignments import ClientPlace
+from mizzen.compile.clusters import gateway as gateway_clusters
+from mizzen.compile.clusters import sidecar as sidecar_clusters
+from mizzen.compile.context import client_traits
+from mizzen.compile.endpoints import EndpointClient
+from mizzen.compile.resource import Resource, ResourceSet
+from mizzen.incremental import Engine, query
+from mizzen.model import destination_rules, scope, targets, workloads
+from mizzen.model.proxy import Labels, Proxy
+from mizzen.model.scope import ScopeId
+
+Names = frozenset[str] | None
+
+
+@query
+def resources(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
+    """The resources of one type for a proxy; `names` None means all that are for it, else those asked for."""
+    build = _BUILDERS.get(type_url)
+    return build(db, proxy, names) if build is not None else ResourceSet(type_url, ())
+
+
+@query
+def proxy_scope(db: Engine, proxy: Proxy) -> ScopeId:
+    """The scope of a proxy; gateways see everything their namespace may."""
+    if proxy.kind != "sidecar":
+        return ScopeId(proxy.namespace)
+    return scope.select_scope(db, proxy.namespace, workloads.proxy_workload(db, proxy).labels)
+
+
+@query
+def rule_labels(db: Engine, proxy: Proxy) -> Labels:
+    """The proxy's labels, as far as DestinationRules of its namespace select by them."""
+    return destination_rules.selector_labels(db, proxy.namespace, workloads.proxy_workload(db, proxy).labels)
+
+
+def _clusters(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    del names  # Envoy always asks for all of them.
+    traits, selected = client_traits(proxy), proxy_scope(db, proxy)
+    if proxy.kind == "router":
+        return gateway_clusters.clusters(db, traits, selected, rule_labels(db, proxy))
+    served = targets.service_targets(db, proxy)
+    return sidecar_clusters.clusters(db, traits, selected, rule_labels(db, proxy), served)
+
+
+def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    workload = workloads.proxy_workload(db, proxy)
+    client = EndpointClient(
+        scope=proxy_scope(db, proxy),
+        dialect=proxy.dialect,
+        is_router=proxy.kind == "router",
+        rule_labels=rule_labels(db, proxy),
+        place=ClientPlace(locality=workload.locality, labels=workload.labels),
+        node_name=workload.node_name,
+        networks=proxy.requested_networks,
+    )
+    return endpoints.assignments(db, client, names or frozenset())
+
+
+_BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
+    resource.CLUSTER: _clusters,
+    resource.ENDPOINT: _endpoints,
+}
+
+
+def everything(db: Engine, proxy: Proxy) -> dict[str, ResourceSet]:
+    """All that a proxy would be told by kind, following the subscriptions that its own resources make it send."""
+    found = {"clusters": resources(db, proxy, resource.CLUSTER, None)}
+    found["endpoints"] = resources(db, proxy, resource.ENDPOINT, endpoint_names(found["clusters"]))
+    return found
+
+
+def endpoint_names(clusters: ResourceSet) -> frozenset[str]:
+    """The load assignments that Envoy asks for once it has these clusters."""
+    return frozenset(r.name for r in clusters if _is_eds(r))
+
+
+def _is_eds(found: Resource) -> bool:
+    message: Any = found.message()
+    return bool(message.HasField("eds_cluster_config"))

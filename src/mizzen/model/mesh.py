@@ -1,0 +1,62 @@
+"""The mesh's own configuration as inputs: MeshConfig, and what the control plane was started with.
+
+In: the input `MESH` (a `MeshConfig` already merged over the defaults) and the input `CONTROL_PLANE`.
+Out: both as queries with their defaults, so that a mesh without either still compiles.
+"""
+
+import msgspec
+
+from mizzen.api.mesh.config import MeshConfig
+from mizzen.api.mesh.merge import default_mesh_config
+from mizzen.api.meta import Key
+from mizzen.incremental import Engine, query
+
+MESH = Key("MeshConfig", "", "default")
+CONTROL_PLANE = Key("ControlPlane", "", "default")
+
+
+class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
+    """What start-up flags and feature variables decide about every answer."""
+
+    domain: str = "cluster.local"
+    """The DNS suffix of Kubernetes services."""
+    cluster_id: str = "Kubernetes"
+    dual_stack: bool = False
+    http10: bool = False
+    trace_sampling: float = 1.0
+    """Percent of requests traced where nothing else says so."""
+
+
+_DEFAULT = ControlPlane()
+
+
+@query
+def mesh_config(db: Engine) -> MeshConfig:
+    """The effective mesh config."""
+    found: MeshConfig | None = db.input(MESH)
+    return found if found is not None else default_mesh_config()
+
+
+@query
+def control_plane(db: Engine) -> ControlPlane:
+    """The control plane's own settings."""
+    found: ControlPlane | None = db.input(CONTROL_PLANE)
+    return found if found is not None else _DEFAULT
+
+
+@query
+def domain(db: Engine) -> str:
+    """The DNS suffix of Kubernetes services."""
+    return control_plane(db).domain
+
+
+@query
+def root_namespace(db: Engine) -> str:
+    """The namespace whose policies apply to the whole mesh."""
+    return mesh_config(db).root_namespace
+
+
+@query
+def trust_domain(db: Engine) -> str:
+    """The trust domain of this mesh's identities."""
+    return mesh_config(db).trust_domain

@@ -1,0 +1,101 @@
+"""Names: hosts, clusters and SNI values, made and taken apart in one place.
+
+In: parts (direction, port, subset, host, namespace). Out: the strings that stand in Envoy's configuration, which
+operators grep for, and hosts completed the way Istio completes short ones. Golden cases: networking/vs-host-forms,
+gateway/auto-passthrough.
+"""
+
+import functools
+import ipaddress
+from typing import NamedTuple
+
+OUTBOUND = "outbound"
+INBOUND = "inbound"
+
+BLACK_HOLE = "BlackHoleCluster"
+PASSTHROUGH = "PassthroughCluster"
+INBOUND_PASSTHROUGH = "InboundPassthroughCluster"
+DYNAMIC_DNS = "AllowAnyDynamicDNSCluster"
+
+
+class SubsetKey(NamedTuple):
+    """The parts of a cluster's name."""
+
+    direction: str
+    port: int
+    subset: str
+    host: str
+
+
+def subset_key(direction: str, port: int, subset: str, host: str) -> str:
+    """The cluster name `direction|port|subset|host`."""
+    return f"{direction}|{port}|{subset}|{host}"
+
+
+def parse_subset_key(name: str) -> SubsetKey | None:
+    """The parts of a cluster name, in either spelling; None for static clusters and names of other makers."""
+    parts = name.split("|")
+    if len(parts) != 4 and name.startswith("outbound_."):
+        parts = name.replace("_.", "|", 3).split("|", 3)
+    if len(parts) != 4 or not parts[1].isdigit():
+        return None
+    return SubsetKey(parts[0], int(parts[1]), parts[2], parts[3])
+
+
+def sni_key(port: int, subset: str, host: str) -> str:
+    """The SNI of mutual TLS to a cluster, and the name of its SNI-routed twin on a gateway."""
+    return f"outbound_.{port}_.{subset}_.{host}"
+
+
+def service_host(name: str, namespace: str, domain: str) -> str:
+    """The host of a Kubernetes service."""
+    return f"{name}.{namespace}.svc.{domain}"
+
+
+@functools.lru_cache(maxsize=65536)
+def is_ip(text: str) -> bool:
+    """Whether the text is an IPv4 or IPv6 address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=65536)
+def is_ipv6(text: str) -> bool:
+    """Whether the text is an IPv6 address or an IPv6 CIDR range."""
+    return ":" in text
+
+
+def resolve_host(host: str, namespace: str, domain: str) -> str:
+    """Complete a short name (no dot, no wildcard, not an address) against the namespace of the object that wrote it."""
+    if not host or "." in host or "*" in host or is_ip(host):
+        return host
+    return service_host(host, namespace, domain)
+
+
+def matches(pattern: str, host: str) -> bool:
+    """Whether every host that `host` stands for is one that `pattern` stands for; either may begin with `*`."""
+    if pattern == host:
+        return True
+    if not pattern.startswith("*"):
+        return False
+    if host.startswith("*"):
+        return len(host) >= len(pattern) and host[1:].endswith(pattern[1:])
+    return len(host) >= len(pattern) and host.endswith(pattern[1:])
+
+
+def overlap(a: str, b: str) -> bool:
+    """Whether one of the two stands for the other."""
+    return matches(a, b) or matches(b, a)
+
+
+def specificity(host: str) -> tuple[bool, int]:
+    """Sorts hosts, most specific first when reversed: exact before wildcard, longer before shorter."""
+    return (not host.startswith("*"), len(host))
+
+
+def bracketed(address: str) -> str:
+    """An address as it stands before a port: IPv6 in brackets."""
+    return f"[{address}]" if is_ipv6(address) else address

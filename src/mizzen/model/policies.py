@@ -1,0 +1,141 @@
+"""Policies: which mutual TLS mode holds for a workload and its ports, and which authorization and token rules apply.
+
+In: PeerAuthentications, AuthorizationPolicies, RequestAuthentications. Out: `PeerModes`, and the policies that select
+a workload, those of the root namespace first. What they become in Envoy is `compile.security`.
+Golden cases: security/pa-mesh-ns-workload, security/pa-oldest-wins, security/pa-port-level.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, TypeVar
+
+import msgspec
+
+from mizzen.api.meta import Key
+from mizzen.api.networking.selectors import PolicyTargetReference
+from mizzen.api.policy import AuthorizationPolicy, MutualTLS, PeerAuthentication, RequestAuthentication
+from mizzen.incremental import Engine, Index, query
+from mizzen.model import mesh, workloads
+from mizzen.model.proxy import Labels
+
+Mode = Literal["DISABLE", "PERMISSIVE", "STRICT"]
+Policy = TypeVar("Policy", AuthorizationPolicy, RequestAuthentication)
+
+_peers_by_namespace = Index("PeerAuthentication", "namespace", lambda key, _policy: (key[1],))
+_authorizations_by_namespace = Index("AuthorizationPolicy", "namespace", lambda key, _policy: (key[1],))
+_requests_by_namespace = Index("RequestAuthentication", "namespace", lambda key, _policy: (key[1],))
+
+
+class PeerModes(msgspec.Struct, frozen=True):
+    """The mode of a workload, and of those of its ports that say otherwise."""
+
+    default: Mode = "PERMISSIVE"
+    by_port: tuple[tuple[int, Mode], ...] = ()
+
+    def of(self, port: int) -> Mode:
+        """The mode of a workload port."""
+        return dict(self.by_port).get(port, self.default)
+
+
+# -- peer authentication ------------------------------------------------------------------------------------------
+
+
+@query
+def peer_modes(db: Engine, namespace: str, labels: Labels) -> PeerModes:
+    """The modes of a workload: its own policy, else its namespace's, else the mesh's, else PERMISSIVE.
+
+    The oldest policy of a level is the level's; what it leaves UNSET is inherited from the level above.
+    """
+    inherited = namespace_mode(db, namespace)
+    policy = _workload_policy(db, namespace, labels)
+    if policy is None:
+        return PeerModes(inherited)
+    default = _mode(policy.spec.mtls) or inherited
+    ports = ((port, _mode(mtls) or default) for port, mtls in sorted(policy.spec.port_level_mtls.items()))
+    return PeerModes(default, tuple(ports))
+
+
+@query
+def namespace_mode(db: Engine, namespace: str) -> Mode:
+    """The mode of a namespace's workloads that no policy selects."""
+    root = mesh.root_namespace(db)
+    levels = dict.fromkeys((namespace, root))
+    for level in levels:
+        policy = next((p for p in _peers(db, level) if not _selector(p)), None)
+        mode = _mode(policy.spec.mtls) if policy is not None else None
+        if mode is not None:
+            return mode
+    return "PERMISSIVE"
+
+
+@query
+def mesh_mode(db: Engine) -> Mode:
+    """The mode of the whole mesh."""
+    return namespace_mode(db, mesh.root_namespace(db))
+
+
+def _workload_policy(db: Engine, namespace: str, labels: Labels) -> PeerAuthentication | None:
+    if namespace == mesh.root_namespace(db):
+        return None
+    selecting = (p for p in _peers(db, namespace) if (s := _selector(p)) and workloads.selects(s, labels))
+    return next(selecting, None)
+
+
+@query
+def _peers(db: Engine, namespace: str) -> tuple[PeerAuthentication, ...]:
+    """The policies of a namespace, oldest first."""
+    found = (db.input(Key(*key)) for key in db.lookup(_peers_by_namespace, namespace))
+    return tuple(sorted(found, key=lambda p: p.metadata.age_order))
+
+
+def _selector(policy: PeerAuthentication) -> Labels:
+    return workloads.freeze(policy.spec.selector.match_labels) if policy.spec.selector is not None else ()
+
+
+def _mode(mtls: MutualTLS | None) -> Mode | None:
+    return None if mtls is None or mtls.mode == "UNSET" else mtls.mode
+
+
+# -- authorization and tokens -------------------------------------------------------------------------------------
+
+
+@query
+def authorization_policies(
+    db: Engine, namespace: str, labels: Labels, targets: tuple[tuple[str, str], ...] = ()
+) -> tuple[AuthorizationPolicy, ...]:
+    """The policies that apply to a workload, root namespace first, then by name.
+
+    `targets` are the (kind, name) of what the workload implements, such as a managed gateway's Gateway; a policy with
+    target references applies through these only.
+    """
+    return tuple(_applying(db, _authorizations_by_namespace, namespace, labels, targets))
+
+
+@query
+def request_authentications(
+    db: Engine, namespace: str, labels: Labels, targets: tuple[tuple[str, str], ...] = ()
+) -> tuple[RequestAuthentication, ...]:
+    """The token rules that apply to a workload, root namespace first, then by name."""
+    return tuple(_applying(db, _requests_by_namespace, namespace, labels, targets))
+
+
+def _applying(
+    db: Engine, index: Index, namespace: str, labels: Labels, targets: tuple[tuple[str, str], ...]
+) -> Iterable[Policy]:
+    for level in dict.fromkeys((mesh.root_namespace(db), namespace)):
+        for key in db.lookup(index, level):
+            policy: Policy = db.input(Key(*key))
+            if _applies(policy, level == namespace, labels, targets):
+                yield policy
+
+
+def _applies(policy: Policy, own_namespace: bool, labels: Labels, targets: tuple[tuple[str, str], ...]) -> bool:
+    references = _references(policy)
+    if references:
+        return own_namespace and any((r.kind, r.name) in targets for r in references)
+    selector = policy.spec.selector
+    return selector is None or workloads.selects(workloads.freeze(selector.match_labels), labels)
+
+
+def _references(policy: Policy) -> tuple[PolicyTargetReference, ...]:
+    single = policy.spec.target_ref
+    return tuple(policy.spec.target_refs) or ((single,) if single is not None else ())
