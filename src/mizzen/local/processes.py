@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from mizzen.errors import LocalError
+from mizzen.errors import LocalError, MizzenError
 from mizzen.local.net import namespaces
 
 MESH_VARIABLE = "MIZZEN_LOCAL_MESH"
@@ -86,8 +86,13 @@ class Process:
         return self._popen.pid
 
     @property
-    def running(self) -> bool:
-        return self._popen.poll() is None
+    def host_pid(self) -> int:
+        """The process's number as the host's /proc has it, which a process namespace does not change."""
+        for line in Path(f"/proc/self/fdinfo/{self._watch}").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == "Pid":
+                return int(value)
+        return self.pid
 
     async def wait(self) -> int:
         """The exit code, once it has ended; minus the signal's number if one ended it."""
@@ -167,6 +172,7 @@ class Supervisor:
         self._command = command
         self._changed = changed
         self._restarts_after = restarts
+        self._ending = False
         self.process: Process | None = None
         self.restarts = 0
         self.failure = ""
@@ -177,7 +183,7 @@ class Supervisor:
         delay = FIRST_DELAY_SECONDS
         while True:
             code, seconds = await self._run_once()
-            if code is not None and not self._restarts_after(code):
+            if self._ending or (code is not None and not self._restarts_after(code)):
                 return
             delay = FIRST_DELAY_SECONDS if seconds > _HEALTHY_SECONDS else delay
             await asyncio.sleep(delay)
@@ -188,7 +194,7 @@ class Supervisor:
         """One life: its exit code, None if it never began, and how long it lasted."""
         try:
             process = Process(await self._command())
-        except LocalError as error:
+        except MizzenError as error:
             self.failure = str(error)
             self._changed()
             return None, 0.0
@@ -206,7 +212,8 @@ class Supervisor:
         return code, time.monotonic() - process.started
 
     async def stop(self, grace: float) -> None:
-        """Ends the present life in an orderly way; cancel `run` afterwards."""
+        """Ends the present life in an orderly way, and with it `run`."""
+        self._ending = True
         if self.process:
             await self.process.stop(grace)
 

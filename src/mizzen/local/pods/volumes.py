@@ -26,7 +26,7 @@ _DEFAULT_MODE = 0o644
 
 
 class File(msgspec.Struct, frozen=True):
-    """One file; `mode` None makes a directory that the pod may write to."""
+    """One file; `mode` None makes a directory that everybody in the pod may write to."""
 
     path: str
     """Relative to the pod's folder."""
@@ -128,6 +128,7 @@ def write(files: Iterable[File], root: Path, owner: tuple[int, int] | None) -> N
         target = root / file.path
         if file.mode is None:
             _make_directory(target, owner, root)
+            target.chmod(0o777)
         else:
             _make_directory(target.parent, owner, root)
             _replace(target, file.content, file.mode, owner)
