@@ -9,7 +9,7 @@ wrote. Rules beyond types are not checked here.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -39,29 +39,33 @@ class Decoded(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-class _Refused(Exception):
-    """Ends the reading of a document before its fields; holds what became of it."""
+class _Document(NamedTuple):
+    """A document that is known to be an object of ours."""
 
-    def __init__(self, decoded: Decoded) -> None:
-        super().__init__(decoded.outcome)
-        self.decoded = decoded
+    kind: Kind
+    version: str
+    key: Key
+    data: Mapping[str, Any]
+    """The document, with its namespace filled in and without kubectl's copy of itself."""
 
 
 def decode_object(raw: object, *, default_namespace: str = "default") -> Decoded:
     """The object in a document; `raw` is left unchanged, and free-form parts of it are shared with the object."""
-    try:
-        kind = _identify(raw)
-        key, prepared = _prepare(raw, kind, default_namespace)
-    except _Refused as refused:
-        return refused.decoded
-    if is_plain(prepared, shape_of(kind.type)):
+    document = _identify(raw, default_namespace)
+    if isinstance(document, Decoded):
+        return document
+    kind, key = document.kind, document.key
+    known_version = document.version in kind.versions
+    if known_version and is_plain(document.data, shape_of(kind.type)):
         try:
-            plain = msgspec.convert(prepared, kind.type, dec_hook=decode_scalar, str_keys=True)
+            plain = msgspec.convert(document.data, kind.type, dec_hook=decode_scalar, str_keys=True)
         except (msgspec.ValidationError, UnicodeError):
             pass  # read carefully below
         else:
             return Decoded(outcome="decoded", key=key, object=plain)
-    value, problems = read_carefully(prepared, kind.type, key=key)
+    value, problems = read_carefully(document.data, kind.type, key=key)
+    if not known_version:
+        problems = (_unknown_version(document), *problems)
     if any(problem.level == "error" for problem in problems):
         return Decoded(outcome="failed", key=key, remains=value, problems=problems)
     return Decoded(outcome="decoded", key=key, object=value, problems=problems)
@@ -84,14 +88,11 @@ def closed_policy(decoded: Decoded) -> AuthorizationPolicy | None:
 
 def unfold_lists(raw: object) -> Iterator[object]:
     """The items of a `List` (or of a list of one kind), or the document itself."""
-    items = raw.get("items") if isinstance(raw, Mapping) else None
-    kind = raw.get("kind") if isinstance(raw, Mapping) else None
-    if (
-        not isinstance(raw, Mapping)
-        or not isinstance(items, list)
-        or not isinstance(kind, str)
-        or not kind.endswith("List")
-    ):
+    if not isinstance(raw, Mapping):
+        yield raw
+        return
+    kind, items = raw.get("kind"), raw.get("items")
+    if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
         yield raw
         return
     for item in items:
@@ -101,51 +102,54 @@ def unfold_lists(raw: object) -> Iterator[object]:
             yield item
 
 
-def _identify(raw: object) -> Kind:
-    """The kind of a document."""
+def _identify(raw: object, default_namespace: str) -> _Document | Decoded:
+    """The object in a document, or what became of the document if there is none of ours in it."""
     if not isinstance(raw, Mapping):
-        raise _failed("not-an-object", "", "not an object: expected a map with apiVersion and kind")
+        return _failed("not-an-object", "", "not an object: expected a map with apiVersion and kind")
     api_version, name = raw.get("apiVersion"), raw.get("kind")
-    for path, value in (("apiVersion", api_version), ("kind", name)):
-        if not isinstance(value, str) or not value:
-            raise _failed("not-an-object", path, "not an object: no apiVersion or no kind")
-    assert isinstance(api_version, str)
-    assert isinstance(name, str)
+    if not isinstance(api_version, str) or not isinstance(name, str) or not api_version or not name:
+        return _failed("not-an-object", "", "not an object: apiVersion or kind is missing or no string")
     group, version = split_api_version(api_version)
     kind = kind_of_api(group, name)
-    if kind and version in kind.versions:
-        return kind
-    if not is_our_group(group):
-        raise _Refused(Decoded(outcome="not-read"))
-    if kind:
-        served = ", ".join(kind.versions)
-        raise _failed("unknown-version", "apiVersion", f"unknown version {version!r} of {name}; known are {served}")
-    raise _failed("unknown-kind", "kind", f"unknown kind {name!r} of {group}")
+    if kind and (version in kind.versions or is_our_group(group)):
+        return _identify_object(raw, kind, version, default_namespace)
+    if is_our_group(group):
+        return _failed("unknown-kind", "kind", f"unknown kind {name!r} of {group}")
+    return Decoded(outcome="not-read")
 
 
-def _prepare(raw: object, kind: Kind, default_namespace: str) -> tuple[Key, Mapping[str, Any]]:
-    """The key, and the document with its namespace filled in and without kubectl's copy of itself."""
-    assert isinstance(raw, Mapping)
+def _identify_object(raw: Mapping[str, Any], kind: Kind, version: str, default_namespace: str) -> _Document | Decoded:
+    """The object with its key; an object without a usable name or namespace fails."""
     metadata = raw.get("metadata")
     if not isinstance(metadata, Mapping):
-        raise _failed("no-name", "metadata.name", f"{kind.kind} without a name")
-    name, namespace = metadata.get("name"), metadata.get("namespace") or ""
+        return _failed("no-name", "metadata.name", f"{kind.kind} without a name")
+    name, namespace = metadata.get("name"), metadata.get("namespace")
     if not isinstance(name, str) or not name:
-        fault = f"{kind.kind} without a name" if not name else f"expected string, got {name!r}"
-        raise _failed("no-name", "metadata.name", fault)
-    if not isinstance(namespace, str):
-        raise _failed("invalid-field", "metadata.namespace", f"{kind.kind} {name}: expected string, got {namespace!r}")
+        fault = f"{kind.kind} with a name that is no string" if name else f"{kind.kind} without a name"
+        return _failed("no-name", "metadata.name", fault)
+    if namespace is not None and not isinstance(namespace, str):
+        fault = f"{kind.kind} {name} with a namespace that is no string"
+        return _failed("invalid-field", "metadata.namespace", fault)
     wanted = (namespace or default_namespace) if kind.namespaced else ""
-    if wanted != metadata.get("namespace"):
-        metadata = {**metadata, "namespace": wanted}
+    data = {**raw, "metadata": _clean_metadata(metadata, wanted)}
+    return _Document(kind, version, Key(kind.name, wanted, name), data)
+
+
+def _clean_metadata(metadata: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
+    """Metadata with this namespace, without kubectl's copy of the object."""
+    clean = {**metadata, "namespace": namespace}
     annotations = metadata.get("annotations")
     if isinstance(annotations, Mapping) and LAST_APPLIED in annotations:
-        kept = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
-        metadata = {**metadata, "annotations": kept}
-    if metadata is not raw["metadata"]:
-        raw = {**raw, "metadata": metadata}
-    return Key(kind.name, wanted, name), raw
+        clean["annotations"] = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
+    return clean
 
 
-def _failed(code: str, path: str, message: str) -> _Refused:
-    return _Refused(Decoded(outcome="failed", problems=(Problem(code=code, path=path, message=message),)))
+def _unknown_version(document: _Document) -> Problem:
+    """The Problem of an object of our kinds in a version that does not exist."""
+    known = ", ".join(document.kind.versions)
+    message = f"unknown version {document.version!r} of {document.kind.kind}; known are {known}"
+    return Problem(key=document.key, code="unknown-version", path="apiVersion", message=message)
+
+
+def _failed(code: str, path: str, message: str) -> Decoded:
+    return Decoded(outcome="failed", problems=(Problem(code=code, path=path, message=message),))
