@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -26,6 +27,10 @@ _DENIED = ("permission denied", "operation not permitted", "must be root")
 
 class CaptureError(LocalError):
     """Capture rules cannot be read or changed here; the text names the remedy."""
+
+
+class CaptureDenied(CaptureError):
+    """This process may not look at or change packet filter rules; another iptables may neither."""
 
 
 class Backend(msgspec.Struct, frozen=True):
@@ -134,14 +139,18 @@ def _candidates(namespace: str | None) -> Iterator[Backend]:
 
 def _legacy_in_use(namespace: str | None) -> bool:
     """The kernel lists the tables that legacy iptables has opened in a namespace."""
-    command = [*_enter(namespace), "cat", "/proc/net/ip_tables_names"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
-    return bool(listed.stdout.strip())
+    names = "/proc/net/ip_tables_names"
+    try:
+        return bool((_run([*_enter(namespace), "cat", names]) if namespace else Path(names).read_text()).strip())
+    except (CaptureError, OSError):
+        return False
 
 
 def _works(backend: Backend) -> bool:
     try:
         read_state(backend, Family.V4)
+    except CaptureDenied:
+        raise
     except CaptureError:
         return False
     return True
@@ -213,7 +222,7 @@ def _failure(command: Sequence[str], stderr: str) -> CaptureError:
     complaint = next((line.strip() for line in stderr.splitlines() if line.strip()), "no reason given")
     text = f"`{' '.join(command)}`: {complaint}"
     if any(word in stderr.lower() for word in _DENIED):
-        return CaptureError(f"no permission to change capture rules (needs root or CAP_NET_ADMIN): {text}")
+        return CaptureDenied(f"no permission to change capture rules (needs root or CAP_NET_ADMIN): {text}")
     if "open network namespace" in stderr:
         return CaptureError(f"no such network namespace: {text}")
     return CaptureError(f"capture rules cannot be loaded: {text}")

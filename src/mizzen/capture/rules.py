@@ -109,7 +109,7 @@ class _Scope:
         invalid = Match(Field.CONNECTION_STATE, "INVALID")
         return [
             Rule("mangle", DROP_INVALID, (), DROP),
-            Rule("mangle", "PREROUTING", (TCP, invalid), jump(DROP_INVALID)),
+            Rule("mangle", "PREROUTING", (invalid,), jump(DROP_INVALID)),
         ]
 
     def virtual_interfaces_return(self) -> list[Rule]:
