@@ -6,9 +6,8 @@ control plane would send it now and what its Envoy holds.
 """
 
 import datetime
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -82,8 +81,7 @@ def _list(planes: Sequence[targets.ControlPlane], *, verbosity: int | None, outp
 def _syncz(plane: targets.ControlPlane, namespace: str) -> "list[ProxyStatus]":
     from mizzen.diagnose import sync
 
-    payload: Any = json.loads(plane.get("debug/syncz"))
-    return sync.in_namespace(sync.read_syncz(payload, plane.name), namespace)
+    return sync.in_namespace(sync.read_syncz(plane.get_json("debug/syncz"), plane.name), namespace)
 
 
 def _actual(name: str, *, file: str, mesh: str) -> "Dump":

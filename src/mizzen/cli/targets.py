@@ -6,11 +6,13 @@ inside its pod's network and is reached through a Unix socket that the mesh keep
 """
 
 import http.client
+import json
 import os
+import pathlib
 import socket
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -64,6 +66,13 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
         except MizzenError as failed:
             raise MizzenError(f"cannot reach the control plane at {self.address}: {failed}") from failed
 
+    def get_json(self, path: str) -> Any:
+        """The answer as JSON."""
+        try:
+            return json.loads(self.get(path))
+        except ValueError as bad:
+            raise MizzenError(f"the control plane at {self.address} did not answer with JSON: {bad}") from bad
+
 
 class UnexpectedStatus(MizzenError):
     """An HTTP answer other than 200."""
@@ -101,9 +110,11 @@ def _request(connection: http.client.HTTPConnection, method: str, path: str) -> 
 
 
 def read_state(mesh: str) -> "runtime.State":
-    """What the local mesh says about itself; the only one that runs when `mesh` is empty."""
+    """What the local mesh says about itself: of that name or in that folder, or the only one when `mesh` is empty."""
     from mizzen.local import runtime
 
+    if os.sep in mesh:
+        return runtime.read_state(runtime.Layout(pathlib.Path(mesh)))
     base = runtime.find_base(os.getuid(), os.environ)
     return runtime.read_state(runtime.select_mesh(base, mesh or None))
 

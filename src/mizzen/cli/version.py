@@ -75,7 +75,7 @@ def _ask(report: Report, planes: Sequence[targets.ControlPlane]) -> Report:
     proxies = [
         (proxy.name, proxy.version)
         for plane in planes
-        for proxy in sync.read_syncz(json.loads(plane.get("debug/syncz")), plane.name)
+        for proxy in sync.read_syncz(plane.get_json("debug/syncz"), plane.name)
     ]
     return msgspec.structs.replace(report, control_planes=builds, proxies=tuple(sorted(proxies)))
 

@@ -1,0 +1,67 @@
+"""An HTTP server that gives recorded answers: stands in for Envoy's admin interface or a control plane."""
+
+import contextlib
+import http.server
+import pathlib
+import socketserver
+import threading
+from collections.abc import Iterator, Mapping
+
+
+class Answers:
+    """What is answered by request target (`/config_dump?mask=…`), and which requests came."""
+
+    def __init__(self, by_target: Mapping[str, bytes]) -> None:
+        self.by_target = dict(by_target)
+        self.requests: list[str] = []
+
+
+def _handler(answers: Answers) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            answers.requests.append(f"{self.command} {self.path}")
+            body = answers.by_target.get(self.path)
+            self.send_response(404 if body is None else 200)
+            self.end_headers()
+            self.wfile.write(b"not here" if body is None else body)
+
+        do_GET = do_POST = _answer
+
+        def address_string(self) -> str:
+            return "client"
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    return Handler
+
+
+class _UnixServer(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+
+@contextlib.contextmanager
+def _running(server: socketserver.BaseServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextlib.contextmanager
+def on_socket(path: pathlib.Path, answers: Answers) -> Iterator[None]:
+    """The answers on a Unix socket."""
+    with _running(_UnixServer(str(path), _handler(answers))):
+        yield
+
+
+@contextlib.contextmanager
+def on_port(answers: Answers) -> Iterator[str]:
+    """The answers on a loopback port; gives HOST:PORT."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(answers))
+    with _running(server):
+        yield f"127.0.0.1:{server.server_address[1]}"
