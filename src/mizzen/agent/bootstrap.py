@@ -39,6 +39,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     sds_socket: str = SDS_SOCKET
     ipv6: bool = False
     """Whether loopback and wildcard addresses are those of IPv6."""
+    bind_address: str = ""
+    """One address in place of both, where pods share a network namespace."""
     annotations: Mapping[str, str] = {}
     outlier_log: str = ""
     """File to which ejections are logged."""
@@ -50,13 +52,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def loopback(self) -> str:
-        """The loopback address of the pod's family."""
-        return "::1" if self.ipv6 else "127.0.0.1"
+        """Where Envoy and the agent find each other."""
+        return self.bind_address or ("::1" if self.ipv6 else "127.0.0.1")
 
     @property
     def wildcard(self) -> str:
         """The address that means every address of the pod."""
-        return "::" if self.ipv6 else "0.0.0.0"
+        return self.bind_address or ("::" if self.ipv6 else "0.0.0.0")
 
 
 def build_bootstrap(identity: Mapping[str, Any], config: ProxyConfig, facts: Facts) -> dict[str, Any]:

@@ -48,6 +48,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Name expected in its certificate; empty means the address' host."""
     token: Path | None = None
     """File of the bearer token, read for every call."""
+    certificate: Path | None = None
+    """Folder of a certificate to show where there is no token: cert-chain.pem and key.pem."""
     headers: Mapping[str, str] = {}
     """Further metadata of every call, such as `clusterid`."""
 
@@ -63,7 +65,8 @@ def open_channel(endpoint: Endpoint) -> grpc.aio.Channel:
     """A channel to the endpoint; raises AgentError where the roots to trust are missing."""
     if not endpoint.tls:
         return grpc.aio.insecure_channel(endpoint.address, options=_OPTIONS)
-    credentials = grpc.ssl_channel_credentials(root_certificates=read_roots(endpoint))
+    chain, key = _read_certificate(endpoint)
+    credentials = grpc.ssl_channel_credentials(read_roots(endpoint), key, chain)
     options = list(_OPTIONS)
     if endpoint.server_name and endpoint.server_name != endpoint.host:
         options.append(("grpc.ssl_target_name_override", endpoint.server_name))
@@ -83,12 +86,21 @@ def read_roots(endpoint: Endpoint) -> bytes:
 def build_call_metadata(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
     """The metadata of a call made now."""
     metadata = [(name.lower(), value) for name, value in sorted(endpoint.headers.items())]
-    private = endpoint.tls or endpoint.address.startswith("unix:")
-    if endpoint.token is not None and private:
-        token = read_file(endpoint.token)
-        if token and token.strip():
-            metadata.append(("authorization", f"Bearer {token.decode(errors='replace').strip()}"))
+    token = _read_token(endpoint)
+    if token and (endpoint.tls or endpoint.address.startswith("unix:")):
+        metadata.append(("authorization", f"Bearer {token}"))
     return tuple(metadata)
+
+
+def _read_token(endpoint: Endpoint) -> str:
+    content = read_file(endpoint.token) if endpoint.token is not None else None
+    return content.decode(errors="replace").strip() if content else ""
+
+
+def _read_certificate(endpoint: Endpoint) -> tuple[bytes | None, bytes | None]:
+    if endpoint.certificate is None or _read_token(endpoint):
+        return None, None
+    return read_file(endpoint.certificate / "cert-chain.pem"), read_file(endpoint.certificate / "key.pem")
 
 
 def find_roots(choice: str, provisioned: str) -> tuple[Path, ...]:

@@ -128,14 +128,32 @@ def select_locality(labels: Mapping[str, str]) -> dict[str, str]:
     return {field: value for field, value in fields if value}
 
 
-def build_node(pod: Pod, config: ProxyConfig, environ: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
+def build_node(pod: Pod, metadata: Mapping[str, Any], config: ProxyConfig) -> dict[str, Any]:
     """The node as protobuf JSON."""
-    metadata = build_metadata(pod, config, environ, extra)
     labels = metadata["LABELS"]
-    node = {
+    identity = {
         "id": pod.node_id,
         "cluster": select_cluster(labels, metadata.get("WORKLOAD_NAME", ""), pod.namespace, config),
-        "metadata": metadata,
+        "metadata": dict(metadata),
     }
     locality = select_locality(labels)
-    return {**node, "locality": locality} if locality else node
+    return {**identity, "locality": locality} if locality else identity
+
+
+def build_identity_variables(pod: Pod, metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables in which Envoy finds who this workload is, for metrics and for its peers.
+
+    Configuration names the variables and so is the same for every workload.
+    """
+    labels: Mapping[str, str] = metadata["LABELS"]
+    facts = {
+        "MZ_WORKLOAD": metadata.get("WORKLOAD_NAME", ""),
+        "MZ_NAMESPACE": pod.namespace,
+        "MZ_CANONICAL_SERVICE": labels.get("service.istio.io/canonical-name", ""),
+        "MZ_CANONICAL_REVISION": labels.get("service.istio.io/canonical-revision", "") or "latest",
+        "MZ_APP": labels.get("app", ""),
+        "MZ_VERSION": labels.get("version", ""),
+        "MZ_CLUSTER": metadata.get("CLUSTER_ID", ""),
+        "MZ_UNKNOWN": "",
+    }
+    return {variable: str(value) or "unknown" for variable, value in facts.items()}

@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeAlias
 
 import grpc
 import grpc.aio
@@ -14,7 +15,7 @@ import grpc.aio
 from mizzen.errors import AgentError
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
-Handlers = dict[str, grpc.RpcMethodHandler[bytes, bytes]]
+Handlers: TypeAlias = "dict[str, grpc.RpcMethodHandler[bytes, bytes]]"
 
 _LONGEST = 107
 """Bytes of a socket's path that the kernel takes."""

@@ -6,9 +6,8 @@ Orders are taken from the pod itself only. What is asked for is done elsewhere: 
 """
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -117,24 +116,15 @@ def _refuse_strangers(request: web.Request) -> None:
         raise web.HTTPForbidden(text="only from within the pod\n")
 
 
-@contextlib.asynccontextmanager
-async def serve_http(application: web.Application, *, ipv6: bool, port: int) -> AsyncIterator[None]:
-    """Serve on every address of the pod for as long as the context lasts."""
+async def run_status(application: web.Application, *, host: str, port: int, ready: asyncio.Event) -> None:
+    """Serve at `host` until cancelled."""
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        host = "::" if ipv6 else "0.0.0.0"
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as failed:
-            raise AgentError(f"cannot listen on port {port}: {failed}") from failed
-        yield
-    finally:
-        await runner.cleanup()
-
-
-async def run_status(application: web.Application, *, ipv6: bool, port: int, ready: asyncio.Event) -> None:
-    """Serve until cancelled."""
-    async with serve_http(application, ipv6=ipv6, port=port):
+        await web.TCPSite(runner, host, port).start()
         ready.set()
         await asyncio.Event().wait()
+    except OSError as failed:
+        raise AgentError(f"cannot listen on port {port}: {failed}") from failed
+    finally:
+        await runner.cleanup()

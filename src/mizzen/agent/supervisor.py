@@ -14,7 +14,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -86,6 +86,7 @@ class Supervisor:
         self._ending = ending
         self._admin = admin
         self._drained = False
+        self._ended = False
         self._process: asyncio.subprocess.Process | None = None
 
     async def run(self, *, environ: Mapping[str, str], uid: int | None, gid: int | None) -> int:
@@ -104,25 +105,33 @@ class Supervisor:
             raise AgentError(f"cannot start Envoy: {failed}") from failed
         self._process = process
         try:
+            if self._ended:
+                await _end(process)
             return await process.wait()
         finally:
-            await self._end(process)
+            await _end(process)
 
-    async def drain(self, *, skip_exit: bool = False) -> None:
-        """Let connections end; without `skip_exit` this is the beginning of the end."""
-        self._drained = self._drained or skip_exit
+    async def drain(self, *, skip_exit: bool = False) -> bool:
+        """Let connections end, and say whether Envoy does; without `skip_exit` this is the beginning of the end."""
         try:
             await self._admin.drain(inbound_only=self._ending.inbound_only, skip_exit=skip_exit)
         except AgentError as failed:
             _log.warning("draining: %s", failed)
+            return False
+        self._drained = True
+        return True
 
     async def stop(self) -> None:
         """Drain, wait for connections as long as it is set, and let Envoy end."""
-        if not self._drained:
-            await self.drain()
+        if not self._drained and await self.drain():
             await self._wait_for_connections()
+        await self.end()
+
+    async def end(self) -> None:
+        """Let Envoy end now."""
+        self._ended = True
         if self._process is not None:
-            await self._end(self._process)
+            await _end(self._process)
 
     async def _wait_for_connections(self) -> None:
         if not self._ending.on_zero_connections:
@@ -143,14 +152,15 @@ class Supervisor:
                 _log.info("%d connections are still open", active)
             await asyncio.sleep(1.0)
 
-    async def _end(self, process: asyncio.subprocess.Process) -> None:
-        for order in (signal.SIGTERM, signal.SIGKILL):
-            if process.returncode is not None:
-                return
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(order)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _END_SECONDS)
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    for order in (signal.SIGTERM, signal.SIGKILL):
+        if process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(order)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_SECONDS)
 
 
 def find_envoy(choice: str, configured: str) -> Path:
@@ -191,8 +201,3 @@ def _give_output_to(uid: int) -> None:
             mode = os.fstat(stream).st_mode
             if stat.S_ISFIFO(mode) or stat.S_ISREG(mode):
                 os.fchown(stream, uid, -1)
-
-
-def select_environment(environ: Mapping[str, str], identity: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Envoy's environment: the agent's, and who this workload is, for access logs and metrics."""
-    return {**environ, **dict(identity)}

@@ -1,0 +1,252 @@
+"""The agent's composition root: makes every part from the options, and runs them until Envoy has ended.
+
+In: `Options`. Out: an exit status. The order matters once: sockets and ports are there before Envoy looks for them.
+A part that fails ends all others; so does Envoy's own end. The first order to stop lets Envoy drain, the second does
+not wait any longer.
+"""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import aiohttp
+
+from mizzen import observe
+from mizzen.agent import bootstrap, certificates, files, node, relay, resolvers, sds, supervisor
+from mizzen.agent import dns as dns_proxy
+from mizzen.agent.admin import Admin
+from mizzen.agent.exchange import Tap
+from mizzen.agent.journal import Journal
+from mizzen.agent.options import Options
+from mizzen.agent.probes import Prober, parse_probes
+from mizzen.agent.scrape import Scraper, parse_targets
+from mizzen.agent.status import Orders, Ready, Status, run_status
+from mizzen.errors import AgentError, MizzenError
+from mizzen.protos import TYPE_PREFIX
+
+NAME_TABLE = TYPE_PREFIX + "istio.networking.nds.v1.NameTable"
+
+_SDS_SOCKET = Path(bootstrap.SDS_SOCKET)
+_RESOLVER_FILES = (Path("./var/lib/istio/resolv.conf"), Path("/etc/resolv.conf"))
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_log = observe.scope("agent")
+
+Part = Callable[[asyncio.Event], Awaitable[None]]
+
+
+class Agent:
+    """All parts of one agent."""
+
+    def __init__(self, options: Options, session: aiohttp.ClientSession) -> None:
+        self._options = options
+        self._secrets = sds.Secrets()
+        self._admin = Admin(session, options.loopback, options.config.proxy_admin_port)
+        self._dns = self._make_dns()
+        self._supervisor = supervisor.Supervisor(self._make_command(), self._make_ending(), self._admin)
+        self._status = Status(
+            Ready(self._admin, self._dns_is_ready),
+            self._make_scraper(session),
+            self._make_prober(),
+            Orders(self._drain, self._quit),
+        )
+        self._ordered_to_stop = False
+        self._orders: asyncio.Queue[bool] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Run until Envoy ends; raises AgentError if nobody told it to."""
+        loop = asyncio.get_running_loop()
+        for number in _STOP_SIGNALS:
+            loop.add_signal_handler(number, self._orders.put_nowait, True)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [await self._start(tasks, name, part) for name, part in self._parts().items()]
+                running.append(tasks.create_task(self._obey(), name="orders"))
+                self._write_bootstrap()
+                code = await self._supervisor.run(
+                    environ=self._envoy_environment(), uid=self._options.proxy_uid, gid=self._options.proxy_uid
+                )
+                for task in running:
+                    task.cancel()
+        finally:
+            for number in _STOP_SIGNALS:
+                loop.remove_signal_handler(number)
+        if not self._ordered_to_stop:
+            raise AgentError(f"Envoy ended by itself, {_describe_status(code)}")
+
+    @staticmethod
+    async def _start(tasks: asyncio.TaskGroup, name: str, part: Part) -> asyncio.Task[None]:
+        """Run a part, and wait until it can be used."""
+        ready = asyncio.Event()
+
+        async def run() -> None:
+            await part(ready)
+
+        task = tasks.create_task(run(), name=name)
+        await ready.wait()
+        return task
+
+    def _parts(self) -> Mapping[str, Part]:
+        options = self._options
+        uid = options.proxy_uid
+        server = sds.Server(self._secrets)
+        relays = self._make_relay()
+        issued = self._make_certificates()
+
+        async def run_certificates(ready: asyncio.Event) -> None:
+            ready.set()
+            await issued.run()
+
+        parts: dict[str, Part] = {
+            "sds": lambda ready: server.run(_SDS_SOCKET, uid=uid, ready=ready),
+            "certificates": run_certificates,
+            "relay": lambda ready: relays.run(options.xds_socket, uid=uid, ready=ready),
+            "status": self._run_status,
+        }
+        if self._dns is not None:
+            proxy = self._dns
+            parts["dns"] = lambda ready: dns_proxy.serve_dns(proxy, options.agent.dns_address, ready=ready)
+        return parts
+
+    async def _run_status(self, ready: asyncio.Event) -> None:
+        host = self._options.bind_address or ("::" if self._options.pod.ipv6_only else "0.0.0.0")
+        await run_status(self._status.application(), host=host, port=self._options.config.status_port, ready=ready)
+
+    def _make_certificates(self) -> certificates.Certificates:
+        options = self._options
+        output = options.agent.output_certificates
+        return certificates.Certificates(
+            spiffe_id=options.spiffe_id,
+            endpoint=options.authority,
+            options=options.agent,
+            places=certificates.Places(kept=options.folder / "identity", output=Path(output) if output else None),
+            secrets=self._secrets,
+            further_roots=tuple(pem.encode() for pem in options.config.ca_certificates_pem),
+        )
+
+    def _make_relay(self) -> relay.Relay:
+        options = self._options
+        journal = Journal(options.folder / "last-good", options.pod.node_id)
+        taps = [Tap(type_url=NAME_TABLE, deliver=self._dns.update)] if self._dns is not None else []
+        return relay.Relay(options.discovery, journal, taps=taps)
+
+    def _make_dns(self) -> dns_proxy.Proxy | None:
+        options = self._options
+        if not options.captures_dns:
+            return None
+        config = resolvers.read_resolver_config(_RESOLVER_FILES)
+        host, _, port = options.agent.dns_address.rpartition(":")
+        own = {host, "127.0.0.1", "::1"} if port == "53" else set()
+        servers = [server for server in config.servers if server not in own]
+        asking = resolvers.Resolvers(servers, parallel=options.agent.dns_forward_parallel, mark=options.socket_mark)
+        early = port == "53" and os.geteuid() == 0
+        return dns_proxy.Proxy(asking, domain=options.pod.domain, search=config.search, forward_early=early)
+
+    def _dns_is_ready(self) -> bool:
+        return self._dns is None or self._dns.has_names
+
+    def _make_scraper(self, session: aiohttp.ClientSession) -> Scraper:
+        host = _bracketed(self._options.loopback)
+        return Scraper(
+            session,
+            envoy=f"http://{host}:{node.PROMETHEUS_PORT}/stats/prometheus",
+            host=host,
+            targets=parse_targets(self._options.environ.get("ISTIO_PROMETHEUS_ANNOTATIONS", "")),
+        )
+
+    def _make_prober(self) -> Prober:
+        environ = self._options.environ
+        local = environ.get("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION") == "true"
+        address = self._options.loopback if local else self._options.pod.addresses[0]
+        return Prober(parse_probes(environ.get("ISTIO_KUBE_APP_PROBERS", "")), address=address)
+
+    def _make_command(self) -> supervisor.Command:
+        options = self._options
+        flags, config = options.flags, options.config
+        override = options.environ.get("ISTIO_BOOTSTRAP_OVERRIDE", "")
+        return supervisor.Command(
+            binary=supervisor.find_envoy(flags.envoy_path or options.environ.get("ENVOY_PATH", ""), config.binary_path),
+            bootstrap=options.folder / "envoy-rev.json",
+            drain_seconds=round(config.drain_seconds),
+            ipv6=options.pod.ipv6_only,
+            log_level=flags.log_level,
+            component_log_level=flags.component_log_level,
+            concurrency=supervisor.choose_concurrency(
+                flags.concurrency, config.concurrency, options.environ.get("ISTIO_CPU_LIMIT", "")
+            ),
+            override=Path(override) if override else None,
+        )
+
+    def _make_ending(self) -> supervisor.Ending:
+        options = self._options
+        return supervisor.Ending(
+            inbound_only=options.pod.kind == "sidecar",
+            drain_seconds=options.config.termination_drain_seconds,
+            on_zero_connections=options.agent.exit_on_zero_connections,
+            minimum_seconds=options.agent.drain_duration,
+        )
+
+    def _write_bootstrap(self) -> None:
+        options = self._options
+        facts = bootstrap.Facts(
+            xds_socket=str(options.xds_socket),
+            ipv6=options.pod.ipv6_only,
+            bind_address=options.bind_address,
+            annotations=options.pod.annotations,
+            outlier_log=options.metadata.get("OUTLIER_LOG_PATH", ""),
+            log_as_json=options.flags.log_as_json,
+            count_connections=options.agent.exit_on_zero_connections,
+            socket_mark=options.socket_mark,
+        )
+        identity = node.build_node(options.pod, options.metadata, options.config)
+        content = json.dumps(bootstrap.build_bootstrap(identity, options.config, facts), indent=1).encode()
+        files.write_file(options.folder / "envoy-rev.json", content, mode=0o644)
+
+    def _envoy_environment(self) -> dict[str, str]:
+        return {**self._options.environ, **node.build_identity_variables(self._options.pod, self._options.metadata)}
+
+    async def _obey(self) -> None:
+        """Let Envoy drain and end at the first order, end it at once at a second or at a hard one."""
+        gentle = await self._orders.get()
+        self._ordered_to_stop = True
+        _log.info("stopping")
+        async with asyncio.TaskGroup() as tasks:
+            if gentle:
+                stopping = tasks.create_task(self._supervisor.stop())
+                waiting = tasks.create_task(self._orders.get())
+                await asyncio.wait((stopping, waiting), return_when=asyncio.FIRST_COMPLETED)
+                stopping.cancel()
+                waiting.cancel()
+            await self._supervisor.end()
+
+    async def _drain(self) -> None:
+        await self._supervisor.drain(skip_exit=True)
+
+    def _quit(self) -> None:
+        self._orders.put_nowait(False)
+
+
+def _describe_status(code: int) -> str:
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+async def run_agent(options: Options) -> None:
+    """Run one agent; the first expected failure among its parts is raised as itself."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
+        try:
+            await Agent(options, session).run()
+        except BaseExceptionGroup as several:
+            expected = several.subgroup(MizzenError)
+            if expected is None:
+                raise
+            first: BaseException = expected
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            raise first from several
