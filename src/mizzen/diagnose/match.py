@@ -30,7 +30,7 @@ def describe_domains(domains: list[str]) -> str:
     """The telling domains of a virtual host: without ports and without longer spellings of what is there already."""
     if len(domains) <= 1:
         return "".join(domains)
-    portless = [d for d in domains if ":" not in d or (d.count(":") > 2 and d.endswith("]"))]
+    portless = [d for d in domains if ":" not in d or d.endswith("]")]
     shown = [d for d in portless if not _is_expanded(d, portless)]
     text = ", ".join(shown[:_SHOWN_DOMAINS])
     more = len(shown) - _SHOWN_DOMAINS
