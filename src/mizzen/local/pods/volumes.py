@@ -49,13 +49,13 @@ def build_files(pod: Pod, lookup: Lookup, token: Token) -> tuple[File, ...]:
 
 def _mounted(mount: VolumeMount, volume: Volume, pod: Pod, lookup: Lookup, token: Token) -> Iterator[File]:
     base = PurePosixPath(mount.mount_path.strip("/"))
-    if ".." in base.parts:
-        raise LocalError(f"volume {mount.name}: the mount path {mount.mount_path} leaves the pod's folder")
     for file in _entries(volume, pod, lookup, token):
-        if not mount.sub_path:
-            yield msgspec.structs.replace(file, path=str(base / file.path))
-        elif file.path == mount.sub_path:
-            yield msgspec.structs.replace(file, path=str(base))
+        if mount.sub_path and file.path != mount.sub_path:
+            continue
+        path = base if mount.sub_path else base / file.path
+        if ".." in path.parts or path.is_absolute():
+            raise LocalError(f"volume {mount.name}: {path} leaves the pod's folder")
+        yield msgspec.structs.replace(file, path=str(path))
 
 
 def _entries(volume: Volume, pod: Pod, lookup: Lookup, token: Token) -> Iterator[File]:

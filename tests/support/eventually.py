@@ -1,0 +1,26 @@
+"""Waiting for what happens soon, in tests of real processes."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def eventually(check: Callable[[], T], seconds: float = 20.0, every: float = 0.02) -> T:
+    """The first true value of `check`; fails after that many seconds."""
+    end = time.monotonic() + seconds
+    while not (value := check()):
+        assert time.monotonic() < end, f"not true within {seconds} s: {check}"
+        await asyncio.sleep(every)
+    return value
+
+
+def eventually_blocking(check: Callable[[], T], seconds: float = 20.0, every: float = 0.05) -> T:
+    """The same for a test without a loop."""
+    end = time.monotonic() + seconds
+    while not (value := check()):
+        assert time.monotonic() < end, f"not true within {seconds} s: {check}"
+        time.sleep(every)
+    return value

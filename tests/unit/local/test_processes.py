@@ -1,0 +1,139 @@
+"""Processes and their supervision."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from eventually import eventually
+
+from mizzen.errors import LocalError
+from mizzen.local.processes import Command, Identity, Process, Supervisor, build_argv, describe_exit
+
+
+def read(path: Path, absent: str = "") -> str:
+    return path.read_text() if path.exists() else absent
+
+
+def command(tmp_path: Path, *argv: str, **fields: object) -> Command:
+    return Command(argv=argv, environ=dict(os.environ), directory=tmp_path, log=tmp_path / "log", **fields)
+
+
+def test_identity_and_resolver_are_set_by_tools_in_front_of_the_program(tmp_path):
+    identity = Identity(uid=1337, gid=1338, capabilities=("dac_read_search",))
+    argv = build_argv(command(tmp_path, "run", identity=identity, resolv_conf=Path("/r"), bound_to_parent=True))
+    assert argv[:3] == ("unshare", "--mount", "--propagation=private")
+    assert argv[argv.index("sh", 4) : argv.index("setpriv")] == ("sh", "/r")
+    assert argv[argv.index("setpriv") :] == (
+        "setpriv",
+        "--no-new-privs",
+        "--reuid=1337",
+        "--regid=1338",
+        "--clear-groups",
+        "--inh-caps=+dac_read_search",
+        "--ambient-caps=+dac_read_search",
+        "--pdeathsig=KILL",
+        "--",
+        "run",
+    )
+
+
+async def test_output_goes_to_the_log_and_the_exit_code_comes_back(tmp_path):
+    process = Process(command(tmp_path, "sh", "-c", "echo out; echo err >&2; exit 3"))
+    assert await process.wait() == 3
+    assert sorted((tmp_path / "log").read_text().split()) == ["err", "out"]
+    process.close()
+
+
+async def test_several_may_wait_for_one_end(tmp_path):
+    process = Process(command(tmp_path, "sleep", "0.1"))
+    assert await asyncio.gather(process.wait(), process.wait()) == [0, 0]
+    process.close()
+
+
+async def test_stopping_kills_what_ignores_the_request_and_its_children(tmp_path):
+    script = "trap '' TERM; sleep 60 & echo $! > child; wait; sleep 60"
+    process = Process(command(tmp_path, "sh", "-c", script))
+    child = int(await eventually(lambda: read(tmp_path / "child")))
+    await process.stop(0.1)
+    assert await process.wait() == -9
+    assert "Z" in read(Path(f"/proc/{child}/stat"), "Z")
+    process.close()
+
+
+async def test_the_host_sees_the_process_under_this_number(tmp_path):
+    process = Process(command(tmp_path, "sleep", "60"))
+    assert process.host_pid == process.pid
+    await process.stop(1)
+    process.close()
+
+
+async def test_a_program_that_is_not_there_is_named_in_the_log(tmp_path):
+    process = Process(command(tmp_path, "no-such-program"))
+    assert await process.wait() == 127
+    assert "no-such-program" in (tmp_path / "log").read_text()
+    process.close()
+
+
+async def test_a_directory_that_is_not_there_is_a_clear_failure(tmp_path):
+    wanted = Command(argv=("true",), environ={}, directory=tmp_path / "no", log=tmp_path / "log")
+    with pytest.raises(LocalError, match="cannot start true: No such file or directory"):
+        Process(wanted)
+
+
+async def test_a_supervised_program_runs_again_and_the_change_is_told(tmp_path):
+    seen: list[int] = []
+    supervisor: Supervisor
+
+    async def build() -> Command:
+        return command(tmp_path, sys.executable, "-c", "print('x')")
+
+    def changed() -> None:
+        seen.append(supervisor.restarts)
+
+    supervisor = Supervisor(build, changed)
+    task = asyncio.ensure_future(supervisor.run())
+    await eventually(lambda: supervisor.restarts >= 2)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (tmp_path / "log").read_text().count("x") >= 2
+    assert supervisor.failure == "exited with code 0"
+    assert seen[:4] == [0, 0, 1, 1]
+    assert supervisor.process is None
+
+
+async def test_a_command_that_cannot_be_built_is_tried_again(tmp_path):
+    attempts: list[int] = []
+
+    async def build() -> Command:
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise LocalError("not yet")
+        return command(tmp_path, "sleep", "60")
+
+    supervisor = Supervisor(build, lambda: None)
+    task = asyncio.ensure_future(supervisor.run())
+    await eventually(lambda: supervisor.process)
+    assert (supervisor.failure, len(attempts)) == ("not yet", 3)
+    await supervisor.stop(1)
+    await asyncio.wait([task])
+    assert supervisor.failure == "killed by SIGTERM"
+
+
+async def test_a_program_that_may_end_is_not_started_again(tmp_path):
+    async def build() -> Command:
+        return command(tmp_path, "true")
+
+    supervisor = Supervisor(build, lambda: None, lambda code: code != 0)
+    await supervisor.run()
+    assert supervisor.restarts == 0
+
+
+def test_exits_read_as_words():
+    assert [describe_exit(code) for code in (0, 3, -9, -250)] == [
+        "exited with code 0",
+        "exited with code 3",
+        "killed by SIGKILL",
+        "killed by signal 250",
+    ]

@@ -1,0 +1,112 @@
+"""A mesh's folder: finding it, its lock, its state, and what is swept."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mizzen.errors import LocalError, UsageError
+from mizzen.local import runtime
+from mizzen.local.processes import MESH_VARIABLE
+from mizzen.local.runtime import ControlPlane, Layout, Pod, State
+
+
+def pod(name: str, namespace: str = "shop") -> Pod:
+    return Pod(
+        name=name, namespace=namespace, address="10.44.0.10", ready=True, sidecar=True, revision="r", directory="/d"
+    )
+
+
+def state(*pods: Pod) -> State:
+    return State(mesh="shop", isolation="root", pid=1, inner=2, control_plane=ControlPlane(pid=3), pods=pods)
+
+
+def test_the_state_reads_as_it_was_written(tmp_path):
+    layout = Layout(tmp_path)
+    runtime.write_state(layout, state(pod("cart-0")))
+    assert runtime.read_state(layout) == state(pod("cart-0"))
+
+
+def test_a_mesh_without_a_state_is_not_up(tmp_path):
+    with pytest.raises(LocalError, match="not come up"):
+        runtime.read_state(Layout(tmp_path))
+
+
+def test_root_and_users_have_their_own_places(tmp_path):
+    assert runtime.find_base(0, {}) == Path("/run/mizzen")
+    assert runtime.find_base(1000, {"XDG_RUNTIME_DIR": str(tmp_path)}) == tmp_path / "mizzen"
+    assert runtime.find_base(1000, {"XDG_RUNTIME_DIR": "/nonexistent"}) == Path("/tmp/mizzen-1000")
+
+
+def test_the_only_mesh_needs_no_name_and_of_several_one_must_be_named(tmp_path):
+    with pytest.raises(LocalError, match="no mesh is running"):
+        runtime.select_mesh(tmp_path / "none", None)
+    (tmp_path / "shop").mkdir()
+    assert runtime.select_mesh(tmp_path, None).name == "shop"
+    (tmp_path / "other").mkdir()
+    assert runtime.select_mesh(tmp_path, "shop").name == "shop"
+    with pytest.raises(UsageError, match="other, shop"):
+        runtime.select_mesh(tmp_path, None)
+    with pytest.raises(LocalError, match="no mesh nope"):
+        runtime.select_mesh(tmp_path, "nope")
+
+
+def test_only_one_process_is_a_mesh(tmp_path):
+    layout = Layout(tmp_path / "shop")
+    held = runtime.lock(layout)
+    assert runtime.is_locked(layout)
+    with pytest.raises(LocalError, match="mizzen down shop"):
+        runtime.lock(layout)
+    os.close(held)
+    assert not runtime.is_locked(layout)
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("cart-v1-abc", "cart-v1-abc.shop"),
+        ("cart-v1", "cart-v1-abc.shop"),
+        ("ledger-0.pay", "ledger-0.pay"),
+        ("front.web", "front-x.web"),
+    ],
+)
+def test_a_pod_is_found_by_name_or_an_unambiguous_beginning(reference, found):
+    known = state(
+        pod("cart-v1-abc"),
+        pod("cart-v2-def"),
+        pod("ledger-0", "pay"),
+        pod("ledger-0"),
+        pod("front-x", "web"),
+        pod("front-y"),
+    )
+    chosen = runtime.find_pod(known, reference)
+    assert f"{chosen.name}.{chosen.namespace}" == found
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"), [("cart", "ambiguous"), ("ledger-0", "ambiguous"), ("nope", "there are: cart")]
+)
+def test_an_ambiguous_or_unknown_pod_is_refused_with_the_candidates(reference, message):
+    known = state(pod("cart-v1-abc"), pod("cart-v2-def"), pod("ledger-0", "pay"), pod("ledger-0"))
+    with pytest.raises(LocalError, match=message):
+        runtime.find_pod(known, reference)
+
+
+def test_what_a_killed_mesh_left_running_is_found_by_its_mark_and_killed(tmp_path):
+    layout = Layout(tmp_path / "shop")
+    sleep = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
+
+    def start(root: Path) -> subprocess.Popen[bytes]:
+        child = subprocess.Popen(sleep, env={**os.environ, MESH_VARIABLE: str(root)}, stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        return child
+
+    with start(layout.root) as ours, start(tmp_path / "shop-2") as others:
+        assert runtime.sweep_processes(layout) == 1
+        assert ours.wait() == -9
+        assert others.poll() is None
+        others.kill()
+    assert runtime.sweep_processes(layout) == 0
