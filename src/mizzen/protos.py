@@ -153,6 +153,25 @@ def pack(message: Message) -> Any:
     return _known.Any(type_url=type_url(message), value=encode(message))
 
 
+def length_delimited(number: int, data: bytes) -> bytes:
+    """One field of a message (a string, bytes or sub-message) on the wire, to append to an encoded message."""
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def encode_any(full_name: str, data: bytes) -> bytes:
+    """An encoded `google.protobuf.Any` around an encoded message of that name."""
+    return length_delimited(1, (TYPE_PREFIX + full_name).encode()) + length_delimited(2, data)
+
+
 def unpack(packed: Any) -> Message:
     """The message inside an Any; raises DecodeError where its type is unknown or its bytes are broken."""
     message: Message = message_class(packed.type_url.rpartition("/")[2])()

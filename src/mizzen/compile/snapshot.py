@@ -14,9 +14,13 @@ from mizzen.compile.clusters import gateway as gateway_clusters
 from mizzen.compile.clusters import sidecar as sidecar_clusters
 from mizzen.compile.context import client_traits
 from mizzen.compile.endpoints import EndpointClient
+from mizzen.compile.listeners import addresses
 from mizzen.compile.resource import Resource, ResourceSet
+from mizzen.compile.routes import sidecar as sidecar_routes
+from mizzen.compile.routes.destinations import RouteClient
+from mizzen.compile.routes.virtual_service import source_labels
 from mizzen.incremental import Engine, query
-from mizzen.model import destination_rules, scope, targets, workloads
+from mizzen.model import destination_rules, mesh, scope, targets, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -67,9 +71,32 @@ def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     return endpoints.assignments(db, client, names or frozenset())
 
 
+def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    asked = names or frozenset()
+    client = route_client(db, proxy)
+    if proxy.kind == "router":
+        return ResourceSet(resource.ROUTE, ())
+    network = addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack)
+    sidecar = sidecar_routes.SidecarClient(routes=client, network=network, dns_domain=proxy.dns_domain)
+    return sidecar_routes.configurations(db, sidecar, asked)
+
+
+@query
+def route_client(db: Engine, proxy: Proxy) -> RouteClient:
+    """The proxy as its routes depend on it."""
+    return RouteClient(
+        scope=proxy_scope(db, proxy),
+        dialect=proxy.dialect,
+        source_labels=source_labels(db, workloads.proxy_workload(db, proxy).labels),
+        rule_labels=rule_labels(db, proxy),
+        is_router=proxy.kind == "router",
+    )
+
+
 _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
     resource.CLUSTER: _clusters,
     resource.ENDPOINT: _endpoints,
+    resource.ROUTE: _routes,
 }
 
 

@@ -1,0 +1,127 @@
+"""Route matches: the conditions of an HTTPMatchRequest as Envoy's RouteMatch.
+
+Golden cases: networking/vs-match-matrix, gateway/header-canary, security/* (claims).
+"""
+
+import re
+from typing import Any
+
+from mizzen.api.networking.virtual_service import HTTPMatchRequest, StringMatch
+
+_CLAIM = "@request.auth.claims"
+_BRACKETED = re.compile(r"\[([^\]]*)\]")
+_JWT_FILTER = "envoy.filters.http.jwt_authn"
+
+
+def build_match(match: HTTPMatchRequest | None, *, gateway_semantics: bool) -> dict[str, Any]:
+    """The fields of a RouteMatch; no match at all takes every path."""
+    if match is None:
+        return {"prefix": "/"}
+    fields = _path(match.uri, gateway_semantics=gateway_semantics)
+    fields["case_sensitive"] = {"value": not match.ignore_uri_case} if not match.ignore_uri_case else {}
+    headers, claims = [], []
+    named = [(name, m, False) for name, m in match.headers.items()]
+    named += [(name, m, True) for name, m in match.without_headers.items()]
+    for name, condition, inverted in sorted(named, key=lambda entry: entry[0]):
+        path = _claim_path(name)
+        if path is None:
+            headers.append(_header(name, condition, inverted=inverted))
+        else:
+            claims.append(_claim(path, condition, inverted=inverted))
+    for pseudo, required in ((":method", match.method), (":authority", match.authority), (":scheme", match.scheme)):
+        if required is not None:
+            headers.append(_header(pseudo, required, inverted=False))
+    if headers:
+        fields["headers"] = headers
+    if claims:
+        fields["dynamic_metadata"] = claims
+    if match.query_params:
+        fields["query_parameters"] = [_parameter(name, m) for name, m in sorted(match.query_params.items())]
+    return fields
+
+
+def _path(uri: StringMatch | None, *, gateway_semantics: bool) -> dict[str, Any]:
+    if uri is None:
+        return {"prefix": "/"}
+    if uri.exact is not None:
+        return {"path": uri.exact}
+    if uri.regex is not None:
+        return {"safe_regex": {"regex": uri.regex}}
+    prefix = uri.prefix if uri.prefix is not None else "/"
+    if gateway_semantics and prefix != "/":
+        return {"path_separated_prefix": prefix.removesuffix("/")}
+    return {"prefix": prefix}
+
+
+def string_matcher(condition: StringMatch) -> dict[str, Any] | None:
+    """An Envoy StringMatcher; None where any value will do."""
+    if condition.exact:
+        return {"exact": condition.exact}
+    if condition.prefix:
+        return {"prefix": condition.prefix}
+    if condition.regex and condition.regex != "*":
+        return {"safe_regex": {"regex": condition.regex}}
+    return None
+
+
+def _header(name: str, condition: StringMatch, *, inverted: bool) -> dict[str, Any]:
+    matcher = string_matcher(condition)
+    fields: dict[str, Any] = {"name": name}
+    fields.update({"present_match": True} if matcher is None else {"string_match": matcher})
+    if inverted:
+        fields["invert_match"] = True
+        if matcher is not None:
+            fields["treat_missing_header_as_empty"] = True
+    return fields
+
+
+def _parameter(name: str, condition: StringMatch) -> dict[str, Any]:
+    matcher = string_matcher(condition)
+    return {"name": name, **({"present_match": True} if matcher is None else {"string_match": matcher})}
+
+
+def _claim_path(name: str) -> list[str] | None:
+    """The claim that a header name of the form `@request.auth.claims.a.b` or `…[a][b]` stands for."""
+    if not name.lower().startswith(_CLAIM):
+        return None
+    rest = name[len(_CLAIM) :]
+    if rest.startswith("["):
+        return _BRACKETED.findall(rest)
+    return rest.removeprefix(".").split(".") if rest.startswith(".") else None
+
+
+def _claim(path: list[str], condition: StringMatch, *, inverted: bool) -> dict[str, Any]:
+    matcher = string_matcher(condition)
+    value: dict[str, Any] = {"present_match": True}
+    if matcher is not None:
+        single = {"string_match": matcher}
+        value = {"or_match": {"value_matchers": [single, {"list_match": {"one_of": single}}]}}
+    fields: dict[str, Any] = {
+        "filter": _JWT_FILTER,
+        "path": [{"key": key} for key in ("payload", *path)],
+        "value": value,
+    }
+    if inverted:
+        fields["invert"] = True
+    return fields
+
+
+def is_catch_all(fields: dict[str, Any]) -> bool:
+    """Whether a match takes every request, so that nothing after it is ever reached."""
+    every_path = (
+        fields.get("prefix") == "/"
+        or fields.get("path_separated_prefix") == "/"
+        or fields.get("safe_regex", {}).get("regex") == ".*"
+    )
+    return every_path and not any(fields.get(name) for name in ("headers", "query_parameters", "dynamic_metadata"))
+
+
+def operation_path(fields: dict[str, Any]) -> str:
+    """The path as it stands in a span's name."""
+    if "path" in fields:
+        return str(fields["path"])
+    if "safe_regex" in fields:
+        return str(fields["safe_regex"]["regex"])
+    if "path_separated_prefix" in fields:
+        return f"{fields['path_separated_prefix']}/*"
+    return f"{fields['prefix']}*"

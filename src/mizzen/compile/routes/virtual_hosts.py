@@ -1,0 +1,80 @@
+"""Virtual hosts and route configurations put together from encoded routes.
+
+In: names, domains and encoded routes. Out: encoded messages: repeated fields of protobuf concatenate, so a route is
+encoded once however many virtual hosts and route configurations hold it.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from mizzen import protos
+from mizzen.compile.resource import Resource
+from mizzen.compile.routes.virtual_service import EncodedRoute
+
+_route_v3 = protos.package("envoy.config.route.v3")
+
+_ROUTES, _VIRTUAL_HOSTS = 3, 2
+MAX_DIRECT_RESPONSE = 1048576
+
+
+class VirtualHost(msgspec.Struct, frozen=True, kw_only=True):
+    """A virtual host before its domains are freed of those that others took."""
+
+    name: str
+    domains: tuple[str, ...]
+    routes: tuple[EncodedRoute, ...]
+    attempt_count: bool = True
+    require_tls: bool = False
+
+
+def encode_virtual_host(host: VirtualHost) -> bytes:
+    """The message, its routes appended as they are."""
+    head = _route_v3.VirtualHost(
+        name=host.name,
+        domains=host.domains,
+        include_request_attempt_count=host.attempt_count,
+        require_tls="ALL" if host.require_tls else "NONE",
+    )
+    return protos.encode(head) + b"".join(protos.length_delimited(_ROUTES, r.data) for r in host.routes)
+
+
+def encode_configuration(name: str, hosts: Iterable[VirtualHost], *, known: bool = True) -> Resource:
+    """The route configuration; one that nobody knows (`known` False) is empty and has only its name."""
+    fields = {
+        "max_direct_response_body_size_bytes": {"value": MAX_DIRECT_RESPONSE},
+        "ignore_port_in_host_matching": True,
+    }
+    head = _route_v3.RouteConfiguration(name=name, validate_clusters={}, **(fields if known else {}))
+    data = protos.encode(head) + b"".join(
+        protos.length_delimited(_VIRTUAL_HOSTS, encode_virtual_host(h)) for h in hosts
+    )
+    return Resource(name, protos.encode_any(_route_v3.RouteConfiguration.DESCRIPTOR.full_name, data))
+
+
+def without_duplicates(hosts: Iterable[VirtualHost]) -> list[VirtualHost]:
+    """The first of each name, with the domains that no earlier one has (in any case of letters).
+
+    A shortened alternate that is another service's full name is left to that service. What keeps no domain goes.
+    """
+    listed = list(hosts)
+    full = {h.name.lower() for h in listed} | {h.name.lower().rpartition(":")[0] for h in listed}
+    names: set[str] = set()
+    taken: set[str] = set()
+    kept: list[VirtualHost] = []
+    for host in listed:
+        if host.name in names:
+            continue
+        own = host.name.lower()
+        mine = {own, own.rpartition(":")[0]}
+        domains = []
+        for domain in host.domains:
+            lowered = domain.lower()
+            if lowered in taken or (lowered in full and lowered not in mine):
+                continue
+            taken.add(lowered)
+            domains.append(domain)
+        if domains:
+            names.add(host.name)
+            kept.append(msgspec.structs.replace(host, domains=tuple(domains)))
+    return kept

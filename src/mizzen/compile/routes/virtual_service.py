@@ -1,0 +1,219 @@
+"""The routes of one VirtualService for one client, port and gateway, encoded.
+
+In: a VirtualService by key. Out: `EncodedRoute` values in order, up to the first that takes every request.
+A route whose regular expression Envoy would refuse is left out; the others stay.
+Golden cases: networking/vs-*, gateway/*.
+"""
+
+from typing import Any
+
+import msgspec
+import re2
+
+from mizzen import protos
+from mizzen.api.meta import Key
+from mizzen.api.networking.destination import Percent
+from mizzen.api.networking.virtual_service import HTTPMatchRequest, HTTPRoute, VirtualService
+from mizzen.compile.routes import actions, headers, matches
+from mizzen.compile.routes.destinations import RouteClient, Target, resolve
+from mizzen.compile.routes.route_filters import CORS, FAULT, build_cors, build_fault
+from mizzen.incremental import Engine, Index, query
+from mizzen.model import mesh, names
+from mizzen.model.proxy import Labels
+from mizzen.model.virtual_services import MESH_GATEWAY, VirtualServiceRef, virtual_service, virtual_service_ref
+
+_route_v3 = protos.package("envoy.config.route.v3")
+
+_all = Index("VirtualService", "all with routes", lambda _key, _virtual: ((),))
+
+
+class EncodedRoute(msgspec.Struct, frozen=True):
+    """A route as bytes, and whether it takes every request."""
+
+    data: bytes
+    is_catch_all: bool = False
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """Where routes are rendered: on which port, for which gateway."""
+
+    port: int
+    """The route's port; on a gateway the server's."""
+    gateway: str = MESH_GATEWAY
+    is_tls: bool = False
+    http3: bool = False
+    known_hosts: frozenset[str] | None = None
+    """The hosts whose only port stands for a destination's missing one; None for all of the scope."""
+
+
+@query
+def source_label_names(db: Engine) -> frozenset[str]:
+    """The labels by which any VirtualService tells sources apart."""
+    found: set[str] = set()
+    for key in db.lookup(_all, ()):
+        virtual: VirtualService = db.input(Key(*key))
+        spec = virtual.spec
+        found.update(label for rule in spec.http for match in rule.match for label in match.source_labels)
+        found.update(label for tls in spec.tls for match in tls.match for label in match.source_labels)
+        found.update(label for tcp in spec.tcp for match in tcp.match for label in match.source_labels)
+    return frozenset(found)
+
+
+def source_labels(db: Engine, labels: Labels) -> Labels:
+    """The labels of a client that make a difference to VirtualServices."""
+    named = source_label_names(db)
+    return tuple(pair for pair in labels if pair[0] in named) if named else ()
+
+
+@query
+def routes(db: Engine, client: RouteClient, key: Key, place: Place) -> tuple[EncodedRoute, ...]:
+    """The routes of the VirtualService that can apply to this client here."""
+    virtual, ref = virtual_service(db, key), virtual_service_ref(db, key)
+    if virtual is None or ref is None:
+        return ()
+    found: list[EncodedRoute] = []
+    for rule in virtual.spec.http:
+        if not rule.match:
+            route = _build(db, client, ref, rule, None, place)
+            if route is not None:
+                found.append(route)
+            break
+        stop = False
+        for match in rule.match:
+            if not _applies(match, client, place):
+                continue
+            route = _build(db, client, ref, rule, match, place)
+            if route is not None:
+                found.append(route)
+                if route.is_catch_all:
+                    stop = True
+                    break
+        if stop:
+            break
+    return tuple(found)
+
+
+def _applies(match: HTTPMatchRequest, client: RouteClient, place: Place) -> bool:
+    """Whether what is known of the client before any request fits the match."""
+    if match.port and match.port != place.port:
+        return False
+    if match.gateways:
+        namespace = client.namespace
+        return any(g == place.gateway or f"{namespace}/{g}" == place.gateway for g in match.gateways)
+    if match.source_namespace and match.source_namespace != client.namespace:
+        return False
+    return set(match.source_labels.items()) <= set(client.source_labels)
+
+
+def _build(
+    db: Engine,
+    client: RouteClient,
+    ref: VirtualServiceRef,
+    rule: HTTPRoute,
+    match: HTTPMatchRequest | None,
+    place: Place,
+) -> EncodedRoute | None:
+    semantics = ref.is_gateway_api
+    matched = matches.build_match(match, gateway_semantics=semantics)
+    if not _is_acceptable(matched):
+        return None
+    fields: dict[str, Any] = {
+        "match": matched,
+        "metadata": {"filter_metadata": {"istio": protos.struct({"config": ref.config_path})}},
+    }
+    name = rule.name if match is None or not match.name else f"{rule.name}.{match.name}"
+    if name:
+        fields["name"] = name
+    if match is not None and match.stat_prefix:
+        fields["stat_prefix"] = match.stat_prefix
+    headers.apply_headers(fields, rule.headers)
+    operation_host = f"{ref.key.name}:{place.port}"
+    if rule.redirect is not None:
+        redirect = actions.build_redirect(rule.redirect, place.port, is_tls=place.is_tls)
+        if redirect is None:
+            return None
+        fields["redirect"] = redirect
+    elif rule.direct_response is not None:
+        fields["direct_response"] = actions.build_direct_response(rule.direct_response)
+    else:
+        targets = [(d, _target(db, client, ref, d.destination, place)) for d in rule.route if d.destination is not None]
+        if not targets:
+            return None
+        mirrors = _mirrors(db, client, ref, rule, place)
+        fields["route"] = actions.build_forward(
+            rule,
+            targets,
+            mirrors,
+            mesh.mesh_config(db),
+            fields,
+            gateway_semantics=semantics,
+            forwarded_host=client.forwarded_host,
+        )
+        if "cluster" in fields["route"]:
+            operation_host = _cluster_authority(fields["route"]["cluster"])
+    fields["decorator"] = {"operation": operation_host + matches.operation_path(matched)}
+    _apply_filters(fields, rule)
+    _apply_http3(fields, place)
+    data = protos.encode(_route_v3.Route(**fields))
+    return EncodedRoute(data, matches.is_catch_all(matched))
+
+
+def _cluster_authority(cluster: str) -> str:
+    key = names.parse_subset_key(cluster)
+    return f"{key.host}:{key.port}" if key is not None else cluster
+
+
+def _apply_filters(fields: dict[str, Any], rule: HTTPRoute) -> None:
+    configs: dict[str, Any] = {}
+    if rule.fault is not None:
+        configs[FAULT] = build_fault(rule.fault)
+    if rule.cors_policy is not None:
+        configs[CORS] = build_cors(rule.cors_policy)
+    if configs:
+        fields.setdefault("typed_per_filter_config", {}).update(configs)
+
+
+def _apply_http3(fields: dict[str, Any], place: Place) -> None:
+    if place.http3:
+        header = {"header": {"key": "alt-svc", "value": f'h3=":{place.port}"; ma=86400'}}
+        fields.setdefault("response_headers_to_add", []).append(header)
+
+
+def _target(db: Engine, client: RouteClient, ref: VirtualServiceRef, destination: Any, place: Place) -> Target:
+    host = names.resolve_host(destination.host.lower(), ref.namespace, mesh.domain(db))
+    listed = place.known_hosts is None or host in place.known_hosts
+    return resolve(db, client, destination, ref.namespace, place.port, listed)
+
+
+def _mirrors(
+    db: Engine, client: RouteClient, ref: VirtualServiceRef, rule: HTTPRoute, place: Place
+) -> list[tuple[Target, Percent | None, int]]:
+    found: list[tuple[Target, Percent | None, int]] = []
+    if rule.mirror is not None:
+        whole = rule.mirror_percent if rule.mirror_percent is not None else 100
+        found.append((_target(db, client, ref, rule.mirror, place), rule.mirror_percentage, whole))
+    for mirror in rule.mirrors:
+        if mirror.destination is not None:
+            found.append((_target(db, client, ref, mirror.destination, place), mirror.percentage, 100))
+    return found
+
+
+def _is_acceptable(matched: dict[str, Any]) -> bool:
+    """Whether Envoy takes every regular expression of the match."""
+    expressions = [matched["safe_regex"]["regex"]] if "safe_regex" in matched else []
+    for entry in (*matched.get("headers", ()), *matched.get("query_parameters", ())):
+        expression = entry.get("string_match", {}).get("safe_regex", {}).get("regex")
+        if expression is not None:
+            expressions.append(expression)
+    return all(is_valid_regex(e) for e in expressions)
+
+
+def is_valid_regex(expression: str) -> bool:
+    """Whether RE2, which Envoy matches with, compiles the expression."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(expression, options)
+    except re2.error:
+        return False
+    return True
