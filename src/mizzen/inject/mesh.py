@@ -11,7 +11,12 @@ from typing import Any
 
 import msgspec
 
-from mizzen.errors import DecodeError
+from mizzen.api.careful import read_fields
+from mizzen.api.mesh.proxy import ProxyConfig
+from mizzen.api.problems import Problem
+from mizzen.inject.overrides import annotation_problem
+
+Problems = tuple[Problem, ...]
 
 PROXY_CONFIG = "proxy.istio.io/config"
 
@@ -64,32 +69,39 @@ class MeshChoices(msgspec.Struct, frozen=True, kw_only=True):
         return port if isinstance(port, int) else None
 
 
-def read_mesh(mesh: Mapping[str, Any] | None, annotations: Mapping[str, str]) -> MeshChoices:
-    """The mesh's choices for one pod; raises DecodeError if the annotation is no ProxyConfig."""
+def read_mesh(mesh: Mapping[str, Any] | None, annotations: Mapping[str, str]) -> tuple[MeshChoices, Problems]:
+    """The mesh's choices for one pod, and what is wrong with the pod's annotation, which then counts as absent."""
     mesh = mesh or {}
     default = mesh.get("defaultConfig") or {}
-    wanted = merge_proxy_config(default, parse_annotation(annotations.get(PROXY_CONFIG, "")))
-    return MeshChoices(
+    own, problems = parse_annotation(annotations.get(PROXY_CONFIG, ""))
+    wanted = merge_proxy_config(default, own)
+    choices = MeshChoices(
         trust_domain=str(mesh.get("trustDomain") or "cluster.local"),
         prometheus_merge=mesh.get("enablePrometheusMerge") is not False,
         localhost_inbound=(mesh.get("inboundTrafficPolicy") or {}).get("mode") == "LOCALHOST",
         mesh_status_port=int(default.get("statusPort") or BUILT_IN["statusPort"]),
         proxy_config={name: value for name, value in wanted.items() if BUILT_IN.get(name) != value},
     )
+    return choices, problems
 
 
-def parse_annotation(text: str) -> Mapping[str, Any]:
-    """The YAML of `proxy.istio.io/config`."""
+def parse_annotation(text: str) -> tuple[Mapping[str, Any], Problems]:
+    """The ProxyConfig in the YAML of `proxy.istio.io/config`; any fault makes it none."""
     if not text.strip():
-        return {}
+        return {}, ()
     try:
         value = msgspec.yaml.decode(text)
     except msgspec.DecodeError as bad:
-        raise DecodeError(f"failed to convert to apply proxy config: {bad}", PROXY_CONFIG) from bad
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise DecodeError("failed to convert to apply proxy config: expected an object", PROXY_CONFIG)
-    _check_shape(value)
-    return value
+        return {}, (_problem(" ".join(str(bad).split())),)
+    if not isinstance(value, dict):
+        return {}, (_problem("expected an object"),)
+    _, found = read_fields(value, ProxyConfig, protobuf_json=True)
+    problems = tuple(_problem(str(problem)) for problem in found if problem.level == "error")
+    return ({}, problems) if problems else (value, ())
+
+
+def _problem(message: str) -> Problem:
+    return annotation_problem(PROXY_CONFIG, f"failed to convert to apply proxy config: {message}")
 
 
 def merge_proxy_config(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,13 +111,6 @@ def merge_proxy_config(below: Mapping[str, Any], above: Mapping[str, Any]) -> di
         if name in merged:
             merged[name] = {**(below.get(name) or {}), **(above.get(name) or {})}
     return merged
-
-
-def _check_shape(value: Mapping[str, Any]) -> None:
-    shapes = {"proxyMetadata": Mapping, "image": Mapping, "holdApplicationUntilProxyStarts": bool, "statusPort": int}
-    for name, shape in shapes.items():
-        if name in value and not isinstance(value[name], shape):
-            raise DecodeError(f"failed to convert to apply proxy config: {name} is malformed", PROXY_CONFIG)
 
 
 def _text(value: Any) -> str:

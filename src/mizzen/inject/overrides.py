@@ -109,6 +109,11 @@ def read_overrides(
     return (None if problems else overrides), problems
 
 
+def annotation_problem(name: str, message: str) -> Problem:
+    """What is wrong with one annotation."""
+    return Problem(message=message, code=INVALID, path=f'metadata.annotations["{name}"]')
+
+
 class _Reader:
     """Reads annotations one by one and collects what does not read."""
 
@@ -136,7 +141,7 @@ class _Reader:
         self.read(name, parse, None)
 
     def report(self, name: str, message: str) -> None:
-        self.problems.append(Problem(message=message, code=INVALID, path=f'metadata.annotations["{name}"]'))
+        self.problems.append(annotation_problem(name, message))
 
 
 def _read_capture(reader: _Reader, config: InjectionConfig) -> Capture:

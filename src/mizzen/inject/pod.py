@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from mizzen.api.problems import Problem
-from mizzen.errors import DecodeError
 from mizzen.inject import prometheus
 from mizzen.inject.environment import APP_PROBERS, PROMETHEUS, text
 from mizzen.inject.merge import merge_container, merge_named, without_auto_image
-from mizzen.inject.mesh import PROXY_CONFIG, MeshChoices, read_mesh
-from mizzen.inject.overrides import INVALID, Overrides, read_overrides
+from mizzen.inject.mesh import MeshChoices, read_mesh
+from mizzen.inject.overrides import Overrides, read_overrides
 from mizzen.inject.probes import rewrite_probes
 from mizzen.inject.selection import decide
 from mizzen.inject.strip import OVERRIDES, STATUS, strip_injection
@@ -65,23 +64,20 @@ def inject_pod(
     """
     config = config or InjectionConfig()
     metadata = mapping(pod, "metadata")
-    name = str(metadata.get("namespace") or mapping(namespace or {}, "metadata").get("name") or "default")
+    names = (metadata.get("namespace"), mapping(namespace or {}, "metadata").get("name"), owner and owner.namespace)
+    name = str(next(filter(None, names), "default"))
     decision = decide(pod, namespace=namespace, namespace_name=name, config=config)
     if not decision.inject:
         return Injection(pod=dict(pod), skipped_reason=decision.reason)
     original = strip_injection(pod)
     annotations = texts(mapping(original, "metadata"), "annotations")
-    try:
-        choices = read_mesh(mesh, annotations)
-    except DecodeError as bad:
-        return Injection(pod=dict(pod), problems=(_annotation_problem(PROXY_CONFIG, bad.message),))
-    status_port = choices.status_port or config.status_port
-    overrides, problems = read_overrides(annotations, config, status_port=status_port)
-    if overrides is None:
-        return Injection(pod=dict(pod), problems=problems)
-    scrape, problems = _merge_scrape(annotations, overrides, choices)
-    if problems:
-        return Injection(pod=dict(pod), problems=problems)
+    choices, faults = read_mesh(mesh, annotations)
+    overrides, more = read_overrides(annotations, config, status_port=choices.status_port or config.status_port)
+    if overrides is None or faults:
+        return Injection(pod=dict(pod), problems=faults + more)
+    scrape, faults = _merge_scrape(annotations, overrides, choices)
+    if faults:
+        return Injection(pod=dict(pod), problems=faults)
     workload = read_workload(original, namespace=name, owner=owner)
     built = build_template(original, workload, config, overrides, choices)
     if isinstance(built, Problem):
@@ -211,10 +207,6 @@ def _status(template: Template, config: InjectionConfig) -> str:
         "revision": config.revision_name,
     }
     return _json(names)
-
-
-def _annotation_problem(name: str, message: str) -> Problem:
-    return Problem(message=message, code=INVALID, path=f'metadata.annotations["{name}"]')
 
 
 def _json(value: Any) -> str:

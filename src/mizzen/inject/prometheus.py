@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mizzen.api.problems import Problem
-from mizzen.inject.overrides import INVALID
+from mizzen.inject.overrides import annotation_problem
 
 TARGETS = "prometheus.istio.io/scrape-targets"
 PORT, PATH, SCRAPE = "prometheus.io/port", "prometheus.io/path", "prometheus.io/scrape"
@@ -85,7 +85,7 @@ def _check_port(text: str, status_port: int, annotation: str) -> tuple[Problem, 
         message = f"port {number} belongs to the proxy and cannot be scraped as the application's"
     else:
         return ()
-    return (Problem(message=message, code=INVALID, path=f'metadata.annotations["{annotation}"]'),)
+    return (annotation_problem(annotation, message),)
 
 
 def _find(annotations: Annotations, name: str) -> str | None:

@@ -12,7 +12,7 @@ import msgspec
 from mizzen.api.problems import Problem
 from mizzen.inject import environment, interception, proxy, volumes
 from mizzen.inject.mesh import MeshChoices
-from mizzen.inject.overrides import INVALID, Overrides
+from mizzen.inject.overrides import Overrides, annotation_problem
 from mizzen.inject.proxy import ProxyShape, Role
 from mizzen.inject.values import InjectionConfig
 from mizzen.inject.workload import CORE_DUMP, PROXY, Manifest, Workload, items, mapping
@@ -80,7 +80,7 @@ def _choose_role(workload: Workload, config: InjectionConfig) -> Role | Problem:
         known = ", ".join(sorted(_ROLES))
         wrong = f"template {unknown[0]!r} is not built in" if unknown else "no template is named"
         message = f"{wrong}; there are: {known}"
-        return Problem(message=message, code=INVALID, path=f'metadata.annotations["{TEMPLATES}"]')
+        return annotation_problem(TEMPLATES, message)
     return _ROLES[names[-1]]
 
 

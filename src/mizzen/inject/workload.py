@@ -28,6 +28,8 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     api_version: str
     kind: str
     name: str
+    namespace: str = ""
+    """Where the owner of a pod template is; a pod says so itself."""
 
     def reference(self, namespace: str) -> str:
         return f"kubernetes://apis/{self.api_version}/namespaces/{namespace}/{self.kind.lower()}s/{self.name}"
