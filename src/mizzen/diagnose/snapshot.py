@@ -1,0 +1,65 @@
+"""All that one proxy is told, as protobuf JSON: the offline counterpart of Envoy's own dump.
+
+In: the inputs in an engine, and a proxy. Out: its resources by kind and name, private keys redacted. Kinds that Envoy
+asks for by name are followed as Envoy follows them: routes, extensions and secrets that the listeners and clusters
+name, endpoints of EDS clusters.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from mizzen import protos
+from mizzen.compile import resource, snapshot
+from mizzen.compile.resource import ResourceSet
+from mizzen.diagnose import redaction, references
+from mizzen.diagnose.table import Table
+from mizzen.incremental import Engine
+from mizzen.model.proxy import Proxy
+
+KINDS = ("clusters", "listeners", "routes", "endpoints", "extensions", "secrets")
+
+Printed = Mapping[str, dict[str, Any]]
+"""Resources by name, as protobuf JSON with `@type` first."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The resources of one proxy: the sets that would be sent, and how they print."""
+
+    sets: Mapping[str, ResourceSet]
+    printed: Mapping[str, Printed]
+
+
+def take_snapshot(db: Engine, proxy: Proxy) -> Snapshot:
+    """Everything that the proxy would be told if it connected now."""
+    sets = {
+        "clusters": snapshot.resources(db, proxy, resource.CLUSTER, None),
+        "listeners": snapshot.resources(db, proxy, resource.LISTENER, None),
+    }
+    printed = {kind: print_set(found) for kind, found in sets.items()}
+    asked = references.find_references(printed["clusters"].values(), printed["listeners"].values())
+    for kind, type_url, names in (
+        ("routes", resource.ROUTE, asked.routes),
+        ("endpoints", resource.ENDPOINT, asked.endpoints),
+        ("extensions", resource.EXTENSION, asked.extensions),
+        ("secrets", resource.SECRET, asked.secrets),
+    ):
+        sets[kind] = snapshot.resources(db, proxy, type_url, frozenset(names))
+        printed[kind] = print_set(sets[kind])
+    return Snapshot(sets=sets, printed={kind: printed[kind] for kind in KINDS})
+
+
+def print_set(found: Iterable[resource.Resource]) -> Printed:
+    """Resources by name as protobuf JSON, private keys redacted."""
+    packed = protos.message_class("google.protobuf.Any")
+    return {each.name: redaction.redact(protos.any_to_json(packed.FromString(each.data))) for each in found}
+
+
+def summarize(taken: Snapshot) -> Table:
+    """How many resources of each kind, how many bytes they are, and the version that tells two sets apart."""
+    rows = tuple(
+        (kind, str(len(found)), str(sum(len(each.data) for each in found)), found.version)
+        for kind, found in ((kind, taken.sets[kind]) for kind in KINDS)
+    )
+    return Table(columns=("KIND", "RESOURCES", "BYTES", "VERSION"), rows=rows)
