@@ -24,6 +24,8 @@ METADATA = "mizzen"
 """The filter-metadata namespace of clusters and endpoints in dialect `envoy`."""
 UNKNOWN_VARIABLE = "MZ_UNKNOWN"
 """An environment variable that holds the word `unknown`, the cheapest constant a format string can end with."""
+MESH_VARIABLE = "MZ_MESH"
+"""The environment variable that holds the mesh's id."""
 
 
 class Fact(NamedTuple):
