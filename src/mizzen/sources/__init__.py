@@ -1,0 +1,13 @@
+"""Where objects come from: today files, watched.
+
+    origins     file and line of an object, and of a Problem
+    scalars     YAML's plain scalars as Kubernetes reads them
+    documents   YAML and JSON text to plain data, with lines, bounded
+    entries     plain data to objects; what stands in for a policy that does not decode
+    tree        the files under the paths that a user gave, and what has changed among them
+    files       objects, Problems and origins of all paths, kept up to date change by change
+    watch       the same as a stream of batches, woken by inotify or by polling
+
+One broken document never touches its neighbours: while the source runs, the last version of each object that did
+decode stays in force, and a Problem says where and why. Everything but `watch` is synchronous and free of tasks.
+"""
