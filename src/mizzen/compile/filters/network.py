@@ -93,12 +93,12 @@ def build_tcp_filters(
     policies: tuple[Any, ...] = (),
     exchange: bool = False,
     mutual_tls: bool = False,
-    logged: bool = True,
+    black_hole: bool = False,
 ) -> list[Any]:
     """The filters of a TCP chain.
 
     `policies` are authorization and Wasm filters; `exchange` adds peer metadata in front; `mutual_tls` says that the
-    chain terminates it; a chain that is not `logged` is a black hole.
+    chain terminates it; a `black_hole` neither logs nor times out.
     """
     filters = [*(peers.build_network_filters(settings.dialect) if exchange else ()), *policies]
     if settings.metrics is not None and settings.dialect == "istio":
@@ -108,7 +108,7 @@ def build_tcp_filters(
     if route.mongo:
         mongo = _mongo_v3.MongoProxy(stat_prefix=route.stat_prefix)
         filters.append(_listener_v3.Filter(name="envoy.filters.network.mongo_proxy", typed_config=protos.pack(mongo)))
-    filters.append(_tcp_proxy(settings, route, mutual_tls=mutual_tls, logged=logged))
+    filters.append(_tcp_proxy(settings, route, mutual_tls=mutual_tls, black_hole=black_hole))
     return filters
 
 
@@ -118,16 +118,17 @@ def _sni_forward(cache: DnsCache) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _loggers(settings: TcpSettings, *, mutual_tls: bool, logged: bool) -> tuple[Any, ...]:
-    loggers = [access_logs.build_access_log(log, settings.dialect) for log in settings.access_logs if logged]
+def _loggers(settings: TcpSettings, *, mutual_tls: bool, black_hole: bool) -> tuple[Any, ...]:
+    loggers = [access_logs.build_access_log(log, settings.dialect) for log in settings.access_logs if not black_hole]
     if settings.dialect == "envoy" and settings.metrics is not None:
         loggers += metrics.build_tcp_loggers(settings.side, settings.metrics, mutual_tls=mutual_tls)
     return tuple(loggers)
 
 
-def _tcp_proxy(settings: TcpSettings, route: TcpRoute, *, mutual_tls: bool, logged: bool) -> Any:
+def _tcp_proxy(settings: TcpSettings, route: TcpRoute, *, mutual_tls: bool, black_hole: bool) -> Any:
     fields: dict[str, Any] = _destination(route)
-    if (idle := route.idle_timeout if route.idle_timeout is not None else settings.idle_timeout) is not None:
+    idle = route.idle_timeout if route.idle_timeout is not None else settings.idle_timeout
+    if idle is not None and not black_hole:
         fields["idle_timeout"] = idle.protobuf()
     if route.max_connection_duration is not None:
         fields["max_downstream_connection_duration"] = route.max_connection_duration.protobuf()
@@ -138,7 +139,9 @@ def _tcp_proxy(settings: TcpSettings, route: TcpRoute, *, mutual_tls: bool, logg
     if settings.dialect == "envoy":
         fields |= _upstream_only_fields(settings, mutual_tls=mutual_tls)
     config = _tcp_v3.TcpProxy(
-        stat_prefix=route.stat_prefix, access_log=_loggers(settings, mutual_tls=mutual_tls, logged=logged), **fields
+        stat_prefix=route.stat_prefix,
+        access_log=_loggers(settings, mutual_tls=mutual_tls, black_hole=black_hole),
+        **fields,
     )
     return _listener_v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=protos.pack(config))
 

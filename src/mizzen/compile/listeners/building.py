@@ -143,7 +143,7 @@ def virtual_outbound(db: Engine, plan: VirtualOutbound, settings: OutboundSettin
         _listener_v3.FilterChain(
             name="virtualOutbound-blackhole",
             filter_chain_match={"destination_port": {"value": plan.port}},
-            filters=build_tcp_filters(settings.tcp, to_cluster(names.BLACK_HOLE), logged=False),
+            filters=build_tcp_filters(settings.tcp, to_cluster(names.BLACK_HOLE), black_hole=True),
         )
     ]
     if plan.http_match:
@@ -172,7 +172,7 @@ def virtual_outbound(db: Engine, plan: VirtualOutbound, settings: OutboundSettin
 def dynamic_dns_routes() -> bytes:
     """The encoded routes of hosts that are resolved as they come."""
     route = {
-        "name": "allow_any",
+        "name": "allow_any_dynamic_dns",
         "match": {"prefix": "/"},
         "route": {"cluster": names.DYNAMIC_DNS, "timeout": {}, "max_grpc_timeout": {}},
     }

@@ -115,7 +115,7 @@ def _blackhole(plan: InboundPlan, settings: InboundSettings) -> Any:
     return _listener_v3.FilterChain(
         name="virtualInbound-blackhole",
         filter_chain_match={"destination_port": {"value": plan.port}},
-        filters=build_tcp_filters(settings.tcp, to_cluster(names.BLACK_HOLE), exchange=True, logged=False),
+        filters=build_tcp_filters(settings.tcp, to_cluster(names.BLACK_HOLE), exchange=True, black_hole=True),
     )
 
 

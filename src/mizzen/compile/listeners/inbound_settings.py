@@ -27,7 +27,7 @@ def inbound_settings(
         http=settings.http_settings(db, own, "inbound", ""),
         tcp=settings.tcp_settings(db, own, "inbound"),
         tls=tls,
-        plain_alpn=alpn.plain_http(http10=own.http10),
+        plain_alpn=alpn.plain_http(http10=mesh.control_plane(db).http10),
         http_policies=HttpPolicies(authorization=authorization.http_filters(db, policies, own.dialect)),
         tcp_policies=authorization.network_filters(db, policies, own.dialect),
         detection_timeout=config.protocol_detection_timeout or settings.NO_TIMEOUT,

@@ -169,13 +169,12 @@ def _client(db: Engine, proxy: Proxy) -> Client:
 
 def _ground(db: Engine, proxy: Proxy) -> Ground:
     config = mesh.mesh_config(db)
-    own = profile(db, proxy)
     return Ground(
         network=addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack),
         captured=proxy.interception != "NONE",
         reserved=tuple(sorted({*proxy.reserved_ports, config.proxy_listen_port, config.proxy_inbound_listen_port})),
         unprivileged=proxy.unprivileged,
-        plain_alpn=alpn.plain_http(http10=own.http10),
+        plain_alpn=alpn.plain_http(http10=mesh.control_plane(db).http10),
     )
 
 
