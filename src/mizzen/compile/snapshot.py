@@ -8,6 +8,7 @@ Golden cases: all.
 from collections.abc import Callable
 from typing import Any
 
+from mizzen.api.mesh.proxy import ProxyHeaders
 from mizzen.compile import endpoints, resource
 from mizzen.compile.assignments import ClientPlace
 from mizzen.compile.clusters import gateway as gateway_clusters
@@ -16,11 +17,12 @@ from mizzen.compile.context import client_traits
 from mizzen.compile.endpoints import EndpointClient
 from mizzen.compile.listeners import addresses
 from mizzen.compile.resource import Resource, ResourceSet
+from mizzen.compile.routes import gateway as gateway_routes
 from mizzen.compile.routes import sidecar as sidecar_routes
 from mizzen.compile.routes.destinations import RouteClient
 from mizzen.compile.routes.virtual_service import source_labels
 from mizzen.incremental import Engine, query
-from mizzen.model import destination_rules, mesh, scope, targets, workloads
+from mizzen.model import destination_rules, mesh, proxy_configs, scope, targets, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -50,7 +52,9 @@ def rule_labels(db: Engine, proxy: Proxy) -> Labels:
 
 def _clusters(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     del names  # Envoy always asks for all of them.
-    traits, selected = client_traits(proxy), proxy_scope(db, proxy)
+    headers = proxy_configs.proxy_config(db, proxy.proxy_config).proxy_headers or ProxyHeaders()
+    traits = client_traits(proxy, preserve_header_case=bool(headers.preserve_http1_header_case))
+    selected = proxy_scope(db, proxy)
     if proxy.kind == "router":
         return gateway_clusters.clusters(db, traits, selected, rule_labels(db, proxy))
     served = targets.service_targets(db, proxy)
@@ -75,7 +79,13 @@ def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     asked = names or frozenset()
     client = route_client(db, proxy)
     if proxy.kind == "router":
-        return ResourceSet(resource.ROUTE, ())
+        gateway = gateway_routes.GatewayClient(
+            routes=client,
+            labels=workloads.proxy_workload(db, proxy).labels,
+            ports=targets.port_map(db, proxy),
+            unprivileged=proxy.unprivileged,
+        )
+        return gateway_routes.configurations(db, gateway, asked)
     network = addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack)
     sidecar = sidecar_routes.SidecarClient(routes=client, network=network, dns_domain=proxy.dns_domain)
     return sidecar_routes.configurations(db, sidecar, asked)
@@ -84,11 +94,15 @@ def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 @query
 def route_client(db: Engine, proxy: Proxy) -> RouteClient:
     """The proxy as its routes depend on it."""
+    headers = proxy_configs.proxy_config(db, proxy.proxy_config).proxy_headers or ProxyHeaders()
+    counted = headers.attempt_count is None or not headers.attempt_count.disabled
     return RouteClient(
         scope=proxy_scope(db, proxy),
         dialect=proxy.dialect,
         source_labels=source_labels(db, workloads.proxy_workload(db, proxy).labels),
         rule_labels=rule_labels(db, proxy),
+        attempt_count=counted,
+        forwarded_host=headers.x_forwarded_host is not None and bool(headers.x_forwarded_host.enabled),
         is_router=proxy.kind == "router",
     )
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mizzen.api.meta import Key
+from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.virtual_service import HTTPMatchRequest, HTTPRoute, StringMatch, VirtualService
 from mizzen.incremental import Engine
-from mizzen.model import mesh
+from mizzen.model import mesh, names
 from mizzen.model.services import audience
 
 _STRING_FIELDS = ("uri", "scheme", "method", "authority")
@@ -40,7 +41,9 @@ def merged_http_routes(db: Engine, root: VirtualService) -> tuple[HTTPRoute, ...
             continue
         delegate = _delegate(db, root, rule)
         if delegate is not None:
-            merged.extend(m for own in delegate.spec.http if (m := _merge_rule(rule, own)) is not None)
+            domain = mesh.domain(db)
+            own_rules = (_qualify(own, delegate.metadata.namespace, domain) for own in delegate.spec.http)
+            merged.extend(m for own in own_rules if (m := _merge_rule(rule, own)) is not None)
     return tuple(merged)
 
 
@@ -55,8 +58,24 @@ def _delegate(db: Engine, root: VirtualService, rule: HTTPRoute) -> VirtualServi
     return found if seen_by.includes(root.metadata.namespace) else None
 
 
+def _qualify(rule: HTTPRoute, namespace: str, domain: str) -> HTTPRoute:
+    """The rule with short names completed in its own namespace: in the root's they would mean other hosts."""
+
+    def whole(destination: Destination | None) -> Destination | None:
+        if destination is None:
+            return None
+        return msgspec.structs.replace(destination, host=names.resolve_host(destination.host, namespace, domain))
+
+    return msgspec.structs.replace(
+        rule,
+        route=tuple(msgspec.structs.replace(r, destination=whole(r.destination)) for r in rule.route),
+        mirror=whole(rule.mirror),
+        mirrors=tuple(msgspec.structs.replace(m, destination=whole(m.destination)) for m in rule.mirrors),
+    )
+
+
 def _merge_rule(root: HTTPRoute, delegate: HTTPRoute) -> HTTPRoute | None:
-    """The delegate's rule under the root's; None where no match of the two goes together."""
+    """The delegate's rule under the root's; None where one of its matches contradicts all of the root's."""
     if delegate.delegate is not None:
         return None
     if not root.match:
@@ -64,11 +83,13 @@ def _merge_rule(root: HTTPRoute, delegate: HTTPRoute) -> HTTPRoute | None:
     elif not delegate.match:
         match = root.match
     else:
-        match = tuple(
-            _merge_match(outer, inner) for inner in delegate.match for outer in root.match if _compatible(outer, inner)
-        )
-        if not match:
-            return None
+        merged: list[HTTPMatchRequest] = []
+        for inner in delegate.match:
+            joined = [_merge_match(outer, inner) for outer in root.match if _compatible(outer, inner)]
+            if not joined:
+                return None
+            merged.extend(joined)
+        match = tuple(merged)
     inherited = {
         name: getattr(delegate, name) if getattr(delegate, name) is not None else getattr(root, name)
         for name in _INHERITED

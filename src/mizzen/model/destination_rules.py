@@ -6,7 +6,6 @@ networking/dr-port-and-subset-merge, networking/export-to.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-
 from typing import NamedTuple
 
 import msgspec
@@ -267,3 +266,14 @@ def subset_policy(parent: TrafficPolicy | None, subset: Subset, port: int) -> Tr
                 tls=level.tls,
             )
     return merged
+
+
+def effective_policy(rule: MergedRule | None, port: int, subset_name: str) -> TrafficPolicy:
+    """What a rule says for one port and subset; an empty policy where there is no rule."""
+    if rule is None:
+        return TrafficPolicy()
+    policy = port_policy(rule.traffic_policy, port)
+    subset = rule.subset(subset_name) if subset_name else None
+    if subset is not None:
+        policy = subset_policy(policy, subset, port)
+    return policy or TrafficPolicy()

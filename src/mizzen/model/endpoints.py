@@ -20,7 +20,7 @@ from mizzen.api.networking.workload_entry import WorkloadEntry, WorkloadEntrySpe
 from mizzen.incremental import Engine, Index, query
 from mizzen.model import workloads
 from mizzen.model.proxy import Locality
-from mizzen.model.services import Service, ServiceId, service
+from mizzen.model.services import Service, ServiceId, service, services_of_host
 from mizzen.model.workloads import TLS_MODE, Workload
 
 Health = Literal["HEALTHY", "UNHEALTHY", "DRAINING"]
@@ -68,7 +68,21 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 @query
 def service_endpoints(db: Engine, service_id: ServiceId) -> tuple[Endpoint, ...]:
-    """Every endpoint of a service, of all its ports, that is known and not terminating."""
+    """Every endpoint of a service, of all its ports, that is known and not terminating.
+
+    Objects of one namespace that share a host share their endpoints (golden case networking/se-overlap); each of
+    several addresses of a ServiceEntry brings them once more, as the reference does.
+    """
+    found = service(db, service_id)
+    if found is None:
+        return ()
+    alike = [s for s in services_of_host(db, found.host) if s.namespace == found.namespace]
+    return tuple(e for s in alike for e in own_endpoints(db, s.id))
+
+
+@query
+def own_endpoints(db: Engine, service_id: ServiceId) -> tuple[Endpoint, ...]:
+    """The endpoints that one object alone brings."""
     found = service(db, service_id)
     if found is None:
         return ()

@@ -16,6 +16,8 @@ from mizzen.model import endpoints, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.services import Port, Service, namespace_services
 
+_UNTRANSLATED = "experimental.istio.io/disable-gateway-port-translation"
+
 
 class ServiceTarget(msgspec.Struct, frozen=True):
     """A service that the proxy's workload serves, on one of its ports."""
@@ -117,3 +119,13 @@ def _distinct(service: Service, ports: Iterator[tuple[Port, int | None]]) -> Ite
         if number and (number, port.protocol) not in seen:
             seen.add((number, port.protocol))
             yield ServiceTarget(service, port, number)
+
+
+@query
+def port_map(db: Engine, proxy: Proxy) -> tuple[tuple[int, int], ...]:
+    """Service port to target port, for a gateway's listeners: the first target of a port counts."""
+    found: dict[int, int] = {}
+    for target in service_targets(db, proxy):
+        if (_UNTRANSLATED, "true") not in target.service.labels:
+            found.setdefault(target.port.number, target.target_port)
+    return tuple(sorted(found.items()))

@@ -57,13 +57,13 @@ def virtual_service_ref(db: Engine, key: Key) -> VirtualServiceRef | None:
         key=key,
         age_order=virtual.metadata.age_order,
         hosts=tuple(names.resolve_host(h.lower(), key.namespace, domain) for h in virtual.spec.hosts),
-        gateways=tuple(_qualify(g, key.namespace) for g in virtual.spec.gateways) or (MESH_GATEWAY,),
+        gateways=tuple(qualify_gateway(g, key.namespace) for g in virtual.spec.gateways) or (MESH_GATEWAY,),
         export_to=tuple(virtual.spec.export_to),
         is_gateway_api=virtual.metadata.annotations.get(_SEMANTICS) == "gateway",
     )
 
 
-def _qualify(gateway: str, namespace: str) -> str:
+def qualify_gateway(gateway: str, namespace: str) -> str:
     """A gateway as `namespace/name`; `name.namespace…` is an older spelling of the same."""
     if gateway == MESH_GATEWAY or "/" in gateway:
         return gateway

@@ -10,15 +10,18 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.networking.destination import Destination
-from mizzen.api.networking.traffic_policy import ConsistentHashLB, TrafficPolicy
+from mizzen.api.networking.traffic_policy import ConsistentHashLB, LoadBalancerSettings
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.alpn import ROUTE_FILTER
 from mizzen.compile.values import duration
 from mizzen.incremental import Engine, query
 from mizzen.model import destination_rules, mesh, names, scope
+from mizzen.model.destination_rules import MergedRule
+from mizzen.model.protocols import Protocol
 from mizzen.model.proxy import Dialect, Labels
-from mizzen.model.scope import ScopeId
+from mizzen.model.scope import EgressListener, ScopeId
 from mizzen.model.services import Service, visible_service
+from mizzen.model.virtual_services import MESH_GATEWAY
 
 _route_v3 = protos.package("envoy.config.route.v3")
 
@@ -56,36 +59,65 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Dialect `envoy`: the encoded override of the ALPN filter, where the destination needs one."""
 
 
-def find_service(db: Engine, client: RouteClient, host: str) -> Service | None:
-    """The service that a destination's host means within the client's scope; an alias means what it stands for."""
-    found = scope.scoped_service(db, client.scope, host)
-    if found is not None or client.scope.sidecar is None:
-        return found
-    return visible_service(db, host, client.namespace)
+class Place(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """Where routes are rendered: on which port, for which gateway."""
+
+    port: int
+    """The route's port, 0 for routes of every port; on a gateway the server's port."""
+    bind: str = ""
+    """The Unix socket of a Sidecar's listener."""
+    gateway: str = MESH_GATEWAY
+    is_tls: bool = False
+    http3: bool = False
+
+
+def select_listener(listeners: tuple[EgressListener, ...], port: int, bind: str) -> EgressListener | None:
+    """The egress listener of a route: the one of its port or socket, else the catch-all."""
+    for listener in listeners:
+        if (bind and listener.bind == bind) or (port and not bind and listener.port == port):
+            return listener
+    return next((listener for listener in listeners if listener.is_catch_all), None)
 
 
 @query
-def resolve(
-    db: Engine, client: RouteClient, destination: Destination, namespace: str, listen_port: int, listed: bool
-) -> Target:
+def listed_services(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict[str, Service]:
+    """The services that a sidecar's route of that port knows, by host; of several objects the last."""
+    listener = select_listener(scope.egress_listeners(db, scope_id), port, bind)
+    if listener is None:
+        return {}
+    every = port == 0 or listener.protocol is Protocol.HTTP_PROXY
+    return {s.host: s for s in listener.services if every or s.port(port) is not None}
+
+
+@query
+def is_listed(db: Engine, scope_id: ScopeId, place: Place, host: str) -> bool:
+    """Whether a destination is known where the route is; one imported only as a destination is not, nor is one
+    without the route's port."""
+    if place.gateway != MESH_GATEWAY:
+        return scope.scoped_service(db, scope_id, host) is not None
+    return host in listed_services(db, scope_id, place.port, place.bind)
+
+
+@query
+def resolve(db: Engine, client: RouteClient, destination: Destination, namespace: str, place: Place) -> Target:
     """The cluster of a destination written in `namespace`.
 
-    Without a port of its own the service's only port is meant, else the listener's. `listed` says that the service is
-    among those the listener itself knows; one that is imported only as a destination counts as unknown.
+    Without a port of its own the only port of a service that is known here is meant, else the route's.
     """
     host = names.resolve_host(destination.host.lower(), namespace, mesh.domain(db))
     if not host:
-        return Target(cluster="UnknownService", host="", port=listen_port)
-    found = scope.scoped_service(db, client.scope, host)
-    host = _unalias(db, client, host)
-    port = listen_port
+        return Target(cluster="UnknownService", host="", port=place.port)
+    host = _unalias(db, client, host, place)
+    port = place.port
     if destination.port is not None and destination.port.number:
         port = destination.port.number
-    elif found is not None and listed and len(found.ports) == 1:
-        port = found.ports[0].number
+    elif is_listed(db, client.scope, place, host):
+        found = scope.scoped_service(db, client.scope, host)
+        if found is not None and len(found.ports) == 1:
+            port = found.ports[0].number
     cluster = names.subset_key(names.OUTBOUND, port, destination.subset, host)
-    policy = _policy(db, client, host, port, destination.subset)
-    hashing = policy.load_balancer.consistent_hash if policy.load_balancer is not None else None
+    named_port = destination.port.number if destination.port is not None else 0
+    hashing = _consistent_hash(db, client, host, named_port, destination.subset)
     entry = hash_entry(hashing) if hashing is not None else None
     return Target(
         cluster=cluster,
@@ -93,33 +125,39 @@ def resolve(
         port=port,
         hashes=hashing is not None,
         hash_policy=protos.encode(_route_v3.RouteAction(hash_policy=[entry])) if entry is not None else b"",
-        alpn=_alpn_override(db, client, host, port, policy),
+        alpn=_alpn_override(db, client, host, port, destination.subset),
     )
 
 
-def _unalias(db: Engine, client: RouteClient, host: str) -> str:
-    """The host that an ExternalName service leads to; another host as it is."""
-    passed: set[str] = set()
-    while host not in passed:
-        passed.add(host)
-        service = visible_service(db, host, client.namespace)
-        if service is None or service.resolution != "alias" or not service.alias_of:
-            return host
-        host = service.alias_of
-    return host
+def _unalias(db: Engine, client: RouteClient, host: str, place: Place) -> str:
+    """The host that an ExternalName service stands for, one step on, where the alias itself is known."""
+    service = visible_service(db, host, client.namespace)
+    if service is None or service.resolution != "alias" or not is_listed(db, client.scope, place, host):
+        return host
+    return service.alias_of
 
 
-def _policy(db: Engine, client: RouteClient, host: str, port: int, subset_name: str) -> TrafficPolicy:
+def _rule(db: Engine, client: RouteClient, host: str) -> MergedRule | None:
     service = scope.scoped_service(db, client.scope, host)
     service_namespace = service.namespace if service is not None else ""
-    rule = destination_rules.destination_rule(db, client.namespace, host, service_namespace, client.rule_labels)
+    return destination_rules.destination_rule(db, client.namespace, host, service_namespace, client.rule_labels)
+
+
+def _consistent_hash(
+    db: Engine, client: RouteClient, host: str, port: int, subset_name: str
+) -> ConsistentHashLB | None:
+    """The first hash that the rule sets: for the subset's port, the subset, the port (if named), the host."""
+    rule = _rule(db, client, host)
     if rule is None:
-        return TrafficPolicy()
-    policy = destination_rules.port_policy(rule.traffic_policy, port)
+        return None
     subset = rule.subset(subset_name) if subset_name else None
-    if subset is not None:
-        policy = destination_rules.subset_policy(policy, subset, port)
-    return policy or TrafficPolicy()
+    levels: list[LoadBalancerSettings | None] = []
+    for policy in (subset.traffic_policy if subset is not None else None, rule.traffic_policy):
+        if policy is None:
+            continue
+        levels += [p.load_balancer for p in policy.port_level_settings if p.port is not None and p.port.number == port]
+        levels.append(policy.load_balancer)
+    return next((b.consistent_hash for b in levels if b is not None and b.consistent_hash is not None), None)
 
 
 def hash_entry(settings: ConsistentHashLB) -> dict[str, Any] | None:
@@ -141,11 +179,13 @@ def hash_entry(settings: ConsistentHashLB) -> dict[str, Any] | None:
     return None
 
 
-def _alpn_override(db: Engine, client: RouteClient, host: str, port: int, policy: TrafficPolicy) -> bytes:
+def _alpn_override(db: Engine, client: RouteClient, host: str, port: int, subset_name: str) -> bytes:
     """What the listener's ALPN filter must say for this destination instead of its default for HTTP/1.1."""
     if client.dialect != "envoy":
         return b""
     service = scope.scoped_service(db, client.scope, host)
+    rule = _rule(db, client, host)
+    policy = destination_rules.effective_policy(rule, port, subset_name)
     if service is None or service.external or (policy.tls is not None and policy.tls.mode != "ISTIO_MUTUAL"):
         return protos.encode(alpn.build_route_override(None))
     found = service.port(port)

@@ -91,11 +91,8 @@ def _claim_path(name: str) -> list[str] | None:
 
 
 def _claim(path: list[str], condition: StringMatch, *, inverted: bool) -> dict[str, Any]:
-    matcher = string_matcher(condition)
-    value: dict[str, Any] = {"present_match": True}
-    if matcher is not None:
-        single = {"string_match": matcher}
-        value = {"or_match": {"value_matchers": [single, {"list_match": {"one_of": single}}]}}
+    single = {"string_match": string_matcher(condition) or {}}
+    value = {"or_match": {"value_matchers": [{"list_match": {"one_of": single}}, single]}}
     fields: dict[str, Any] = {
         "filter": _JWT_FILTER,
         "path": [{"key": key} for key in ("payload", *path)],

@@ -16,9 +16,17 @@ from mizzen.compile import resource
 from mizzen.compile.listeners.addresses import Network, service_bind
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes import domains, retries
-from mizzen.compile.routes.destinations import RouteClient, Target, alpn_config, resolve
+from mizzen.compile.routes.destinations import (
+    Place,
+    RouteClient,
+    Target,
+    alpn_config,
+    listed_services,
+    resolve,
+    select_listener,
+)
 from mizzen.compile.routes.virtual_hosts import VirtualHost, encode_configuration, without_duplicates
-from mizzen.compile.routes.virtual_service import EncodedRoute, Place, routes
+from mizzen.compile.routes.virtual_service import EncodedRoute, routes
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh, names, scope
 from mizzen.model.protocols import Protocol
@@ -86,11 +94,11 @@ def parse_name(name: str) -> Wanted | None:
 @query
 def port_hosts(db: Engine, client: SidecarClient, port: int, bind: str) -> tuple[VirtualHost, ...]:
     """The virtual hosts of a port, sorted by name, each with the domains that are its own."""
-    listener = _listener(db, client, port, bind)
+    listener = select_listener(scope.egress_listeners(db, client.routes.scope), port, bind)
     if listener is None:
         return ()
     all_ports = port == 0 or listener.protocol is Protocol.HTTP_PROXY
-    wrappers = list(_wrappers(db, client, listener, 0 if all_ports else port, port))
+    wrappers = list(_wrappers(db, client, listener, 0 if all_ports else port, Place(port=port, bind=bind)))
     hosts = without_duplicates(wrappers)
     if all_ports:
         hosts = [h for h in (_with_ports_only(h) for h in hosts) if h.domains]
@@ -104,27 +112,15 @@ def _with_ports_only(host: VirtualHost) -> VirtualHost:
     return msgspec.structs.replace(host, domains=tuple(d for d in host.domains if ":" in d))
 
 
-def _listener(db: Engine, client: SidecarClient, port: int, bind: str) -> EgressListener | None:
-    listeners = scope.egress_listeners(db, client.routes.scope)
-    for listener in listeners:
-        if listener.port == port and port and not bind:
-            return listener
-        if bind and listener.bind == bind:
-            return listener
-    return next((listener for listener in listeners if listener.is_catch_all), None)
-
-
 # -- which virtual hosts ------------------------------------------------------------------------------------------
 
 
 def _wrappers(
-    db: Engine, client: SidecarClient, listener: EgressListener, port: int, listen_port: int
+    db: Engine, client: SidecarClient, listener: EgressListener, port: int, place: Place
 ) -> Iterator[VirtualHost]:
     """Virtual hosts of VirtualServices first, then those of services that none of them took."""
-    carried = {s.host: s for s in reversed(listener.services) if port == 0 or s.port(port) is not None}
-    carried = {s.host: carried[s.host] for s in listener.services if s.host in carried}
+    carried = listed_services(db, client.routes.scope, place.port, place.bind)
     owners = _owners(listener.virtual_services, carried)
-    place = Place(port=listen_port, known_hosts=frozenset(carried) if port == 0 else frozenset())
     taken: set[str] = set()
     for ref in listener.virtual_services:
         if port not in (0, 80) and not any(_touches(h, carried) for h in ref.hosts):
@@ -256,7 +252,7 @@ def _service_host(
 def default_route(db: Engine, client: RouteClient, host: str, port: int) -> EncodedRoute:
     """The route of a service that no VirtualService takes: everything to its cluster of that port."""
     destination = Destination(host=host, port=PortSelector(number=port))
-    target = resolve(db, client, destination, "", port, True)
+    target = resolve(db, client, destination, "", Place(port=port))
     policy = retries.default_policy(mesh.mesh_config(db).default_http_retry_policy)
     action: dict[str, Any] = {"cluster": target.cluster, "timeout": {}, "max_grpc_timeout": {}}
     if policy is not None:

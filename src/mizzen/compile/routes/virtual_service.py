@@ -15,12 +15,12 @@ from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Percent
 from mizzen.api.networking.virtual_service import HTTPMatchRequest, HTTPRoute, VirtualService
 from mizzen.compile.routes import actions, headers, matches
-from mizzen.compile.routes.destinations import RouteClient, Target, resolve
+from mizzen.compile.routes.destinations import Place, RouteClient, Target, resolve
 from mizzen.compile.routes.route_filters import CORS, FAULT, build_cors, build_fault
 from mizzen.incremental import Engine, Index, query
 from mizzen.model import mesh, names
 from mizzen.model.proxy import Labels
-from mizzen.model.virtual_services import MESH_GATEWAY, VirtualServiceRef, virtual_service, virtual_service_ref
+from mizzen.model.virtual_services import VirtualServiceRef, qualify_gateway, virtual_service, virtual_service_ref
 
 _route_v3 = protos.package("envoy.config.route.v3")
 
@@ -32,18 +32,6 @@ class EncodedRoute(msgspec.Struct, frozen=True):
 
     data: bytes
     is_catch_all: bool = False
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """Where routes are rendered: on which port, for which gateway."""
-
-    port: int
-    """The route's port; on a gateway the server's."""
-    gateway: str = MESH_GATEWAY
-    is_tls: bool = False
-    http3: bool = False
-    known_hosts: frozenset[str] | None = None
-    """The hosts whose only port stands for a destination's missing one; None for all of the scope."""
 
 
 @query
@@ -80,7 +68,7 @@ def routes(db: Engine, client: RouteClient, key: Key, place: Place) -> tuple[Enc
             break
         stop = False
         for match in rule.match:
-            if not _applies(match, client, place):
+            if not _applies(match, key.namespace, client, place):
                 continue
             route = _build(db, client, ref, rule, match, place)
             if route is not None:
@@ -93,13 +81,12 @@ def routes(db: Engine, client: RouteClient, key: Key, place: Place) -> tuple[Enc
     return tuple(found)
 
 
-def _applies(match: HTTPMatchRequest, client: RouteClient, place: Place) -> bool:
-    """Whether what is known of the client before any request fits the match."""
+def _applies(match: HTTPMatchRequest, namespace: str, client: RouteClient, place: Place) -> bool:
+    """Whether what is known of the client before any request fits the match, written in `namespace`."""
     if match.port and match.port != place.port:
         return False
     if match.gateways:
-        namespace = client.namespace
-        return any(g == place.gateway or f"{namespace}/{g}" == place.gateway for g in match.gateways)
+        return any(qualify_gateway(g, namespace) == place.gateway for g in match.gateways)
     if match.source_namespace and match.source_namespace != client.namespace:
         return False
     return set(match.source_labels.items()) <= set(client.source_labels)
@@ -136,7 +123,11 @@ def _build(
     elif rule.direct_response is not None:
         fields["direct_response"] = actions.build_direct_response(rule.direct_response)
     else:
-        targets = [(d, _target(db, client, ref, d.destination, place)) for d in rule.route if d.destination is not None]
+        targets = [
+            (d, resolve(db, client, d.destination, ref.namespace, place))
+            for d in rule.route
+            if d.destination is not None
+        ]
         if not targets:
             return None
         mirrors = _mirrors(db, client, ref, rule, place)
@@ -179,22 +170,16 @@ def _apply_http3(fields: dict[str, Any], place: Place) -> None:
         fields.setdefault("response_headers_to_add", []).append(header)
 
 
-def _target(db: Engine, client: RouteClient, ref: VirtualServiceRef, destination: Any, place: Place) -> Target:
-    host = names.resolve_host(destination.host.lower(), ref.namespace, mesh.domain(db))
-    listed = place.known_hosts is None or host in place.known_hosts
-    return resolve(db, client, destination, ref.namespace, place.port, listed)
-
-
 def _mirrors(
     db: Engine, client: RouteClient, ref: VirtualServiceRef, rule: HTTPRoute, place: Place
 ) -> list[tuple[Target, Percent | None, int]]:
     found: list[tuple[Target, Percent | None, int]] = []
     if rule.mirror is not None:
         whole = rule.mirror_percent if rule.mirror_percent is not None else 100
-        found.append((_target(db, client, ref, rule.mirror, place), rule.mirror_percentage, whole))
+        found.append((resolve(db, client, rule.mirror, ref.namespace, place), rule.mirror_percentage, whole))
     for mirror in rule.mirrors:
         if mirror.destination is not None:
-            found.append((_target(db, client, ref, mirror.destination, place), mirror.percentage, 100))
+            found.append((resolve(db, client, mirror.destination, ref.namespace, place), mirror.percentage, 100))
     return found
 
 
