@@ -1,0 +1,35 @@
+from datetime import UTC, datetime
+
+import msgspec
+
+from mizzen.api.meta import Key, ObjectMeta, VersionedMeta
+from mizzen.api.problems import Problem
+
+
+def test_a_key_names_its_object() -> None:
+    assert str(Key("VirtualService", "default", "reviews")) == "VirtualService default/reviews"
+    assert str(Key("Node", "", "node-a")) == "Node node-a"
+
+
+def test_the_oldest_comes_first_and_undated_objects_last() -> None:
+    old = ObjectMeta(name="z", creation_timestamp=datetime(2024, 1, 1, tzinfo=UTC))
+    new = ObjectMeta(name="a", creation_timestamp=datetime(2025, 1, 1, tzinfo=UTC))
+    undated = ObjectMeta(name="a", namespace="b")
+    undated_too = ObjectMeta(name="a", namespace="a")
+    ordered = sorted([undated, new, undated_too, old], key=lambda metadata: metadata.age_order)
+    assert ordered == [old, new, undated_too, undated]
+
+
+def test_a_resource_version_is_kept_only_where_it_is_told_to_envoy() -> None:
+    written = {"name": "a", "resourceVersion": "7"}
+    assert msgspec.convert(written, ObjectMeta) == ObjectMeta(name="a")
+    assert msgspec.convert(written, VersionedMeta).resource_version == "7"
+    assert "resourceVersion" in ObjectMeta.unread
+    assert "resourceVersion" not in VersionedMeta.unread
+
+
+def test_a_problem_reads_as_object_path_and_fault() -> None:
+    key = Key("VirtualService", "default", "reviews")
+    problem = Problem(key=key, path="spec.http[1].route[0].weight", message="expected int", code="invalid-field")
+    assert str(problem) == "VirtualService default/reviews: spec.http[1].route[0].weight: expected int"
+    assert str(Problem(message="not an object", code="not-an-object")) == "not an object"
