@@ -164,7 +164,7 @@ class ServiceEntryVisibility(ProtoMessage, frozen=True, kw_only=True):
 
 
 class MeshConfig(ProtoMessage, frozen=True, kw_only=True):
-    """Settings of the mesh; the field's defaults are zeros, those in force are in `merge`."""
+    """Settings of the mesh; the defaults here are protobuf's zeros, those in force are in `merge`."""
 
     proxy_listen_port: Int32 = 0
     proxy_inbound_listen_port: Int32 = 0

@@ -16,7 +16,7 @@ RedirectPortSelection = Literal["FROM_PROTOCOL_DEFAULT", "FROM_REQUEST_PORT"]
 
 
 class StringMatch(ProtoMessage, frozen=True, kw_only=True):
-    """One of exact, prefix or RE2 regex; an empty string that was written is not None. None of them: present."""
+    """One of exact, prefix or RE2 regex; an empty string that was written differs from None. Without any: presence."""
 
     exact: str | None = None
     prefix: str | None = None
