@@ -8,6 +8,7 @@ Golden cases: all.
 from collections.abc import Callable
 from typing import Any
 
+from mizzen import protos
 from mizzen.api.mesh.proxy import ProxyHeaders
 from mizzen.compile import endpoints, resource
 from mizzen.compile.assignments import ClientPlace
@@ -16,6 +17,7 @@ from mizzen.compile.clusters import sidecar as sidecar_clusters
 from mizzen.compile.context import client_traits
 from mizzen.compile.endpoints import EndpointClient
 from mizzen.compile.listeners import addresses
+from mizzen.compile.listeners import sidecar as sidecar_listeners
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes import gateway as gateway_routes
 from mizzen.compile.routes import sidecar as sidecar_routes
@@ -25,6 +27,10 @@ from mizzen.incremental import Engine, query
 from mizzen.model import destination_rules, mesh, proxy_configs, scope, targets, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
+
+_CONNECTION_MANAGER = (
+    protos.TYPE_PREFIX + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+)
 
 Names = frozenset[str] | None
 
@@ -75,6 +81,18 @@ def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     return endpoints.assignments(db, client, names or frozenset())
 
 
+def _listeners(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    del names  # Envoy always asks for all of them.
+    if proxy.kind == "router":
+        return ResourceSet(resource.LISTENER, ())
+    return _listener_set(db, sidecar_listeners.listeners(db, proxy))
+
+
+@query
+def _listener_set(db: Engine, found: tuple[Resource, ...]) -> ResourceSet:  # noqa: ARG001 (equal sidecars share a set)
+    return ResourceSet(resource.LISTENER, found)
+
+
 def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     asked = names or frozenset()
     client = route_client(db, proxy)
@@ -110,6 +128,7 @@ def route_client(db: Engine, proxy: Proxy) -> RouteClient:
 _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
     resource.CLUSTER: _clusters,
     resource.ENDPOINT: _endpoints,
+    resource.LISTENER: _listeners,
     resource.ROUTE: _routes,
 }
 
@@ -118,7 +137,26 @@ def everything(db: Engine, proxy: Proxy) -> dict[str, ResourceSet]:
     """All that a proxy would be told by kind, following the subscriptions that its own resources make it send."""
     found = {"clusters": resources(db, proxy, resource.CLUSTER, None)}
     found["endpoints"] = resources(db, proxy, resource.ENDPOINT, endpoint_names(found["clusters"]))
+    found["listeners"] = resources(db, proxy, resource.LISTENER, None)
+    found["routes"] = resources(db, proxy, resource.ROUTE, route_names(found["listeners"]))
     return found
+
+
+def route_names(listeners: ResourceSet) -> frozenset[str]:
+    """The route configurations that Envoy asks for once it has these listeners."""
+    found: set[str] = set()
+    for listener in listeners:
+        message: Any = listener.message()
+        chains = [*message.filter_chains]
+        if message.HasField("default_filter_chain"):
+            chains.append(message.default_filter_chain)
+        for chain in chains:
+            for network_filter in chain.filters:
+                if network_filter.typed_config.type_url == _CONNECTION_MANAGER:
+                    manager: Any = protos.unpack(network_filter.typed_config)
+                    if manager.HasField("rds"):
+                        found.add(manager.rds.route_config_name)
+    return frozenset(found)
 
 
 def endpoint_names(clusters: ResourceSet) -> frozenset[str]:

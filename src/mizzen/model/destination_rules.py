@@ -132,13 +132,13 @@ def _audience(db: Engine, rule: MergedRule) -> Audience:
 def _matching_hosts(db: Engine, namespace: str, host: str) -> tuple[str, ...]:
     """The hosts of rules in a namespace that cover `host`, most specific first."""
     domain = mesh.domain(db)
-    found = []
+    found: list[str] = []
     short = host.removesuffix(f".{namespace}.svc.{domain}")
     if any(db.lookup(_by_host, (namespace, written)) for written in {host, short} if written):
         found.append(host)
     wild = {h for key in db.lookup(_by_host, (namespace, "*")) if names.matches(h := _rule_host(db, key), host)}
-    found.extend(sorted(wild - {host}, key=names.specificity, reverse=True))
-    return tuple(found)
+    found.extend(sorted(wild, key=names.specificity, reverse=True))
+    return tuple(dict.fromkeys(found))
 
 
 def _rule_host(db: Engine, key: tuple[str, ...]) -> str:

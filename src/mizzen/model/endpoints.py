@@ -27,6 +27,7 @@ Health = Literal["HEALTHY", "UNHEALTHY", "DRAINING"]
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 PERSISTENT_SESSION = "istio.io/persistent-session"
+_DRAINING = "istio.io/draining"
 
 _slices_by_service = Index(
     "EndpointSlice", "service", lambda key, s: ((key[1], s.metadata.labels.get(_SERVICE_NAME, "")),)
@@ -136,6 +137,8 @@ def _of_slice(
         workload = workloads.pod_workload(db, reference.namespace or found.namespace, reference.name)
         if workload is None:
             return  # The pod is expected; until it appears its identity is unknown.
+        if health == "HEALTHY" and any(name == _DRAINING for name, _ in workload.labels):
+            health = "DRAINING"
     for address in endpoint.addresses:
         for port in ports:
             if port.port is None:
@@ -218,8 +221,15 @@ def _selected_endpoints(db: Engine, found: Service, port: EntryPort) -> Iterator
         pod = workloads.pod_workload(db, namespace, name)
         if pod is None or not workloads.selects(found.selector, pod.labels):
             continue
-        for address in workloads.addresses_of_pod(db, namespace, name)[:1]:
-            yield Endpoint(address=address, port=number, port_name=port.name, workload=pod, tls_mode=pod.tls_mode)
+        for address in workloads.ready_addresses(db, namespace, name)[:1]:
+            yield Endpoint(
+                address=address,
+                port=number,
+                port_name=port.name,
+                health="HEALTHY",
+                workload=pod,
+                tls_mode=pod.tls_mode,
+            )
     for _, namespace, name in db.lookup(workloads.entries_by_namespace, found.namespace):
         workload = workloads.entry_workload(db, namespace, name)
         entry: WorkloadEntry = db.input(Key("WorkloadEntry", namespace, name))

@@ -143,10 +143,14 @@ def entry_workload(db: Engine, namespace: str, name: str) -> Workload | None:
 
 
 @query
-def addresses_of_pod(db: Engine, namespace: str, name: str) -> tuple[str, ...]:
-    """The addresses of a pod; none while it has no network of its own."""
+def ready_addresses(db: Engine, namespace: str, name: str) -> tuple[str, ...]:
+    """The addresses of a pod that is ready; none while it is not, or has no network of its own."""
     pod: Pod | None = db.input(Key("Pod", namespace, name))
-    return pod_addresses(pod) if pod is not None else ()
+    if pod is None or pod.status is None:
+        return ()
+    if any(c.type == "Ready" and c.status != "True" for c in pod.status.conditions):
+        return ()
+    return pod_addresses(pod)
 
 
 def owner_name(pod: Pod) -> str:

@@ -82,7 +82,7 @@ def apply_locality(draft: Draft, setting: LocalitySetting | None, detection: Out
         zone_aware: dict[str, Any] = {}
         if setting.zone_aware.enabled is False:
             zone_aware["routing_enabled"] = {}
-        elif setting.zone_aware.min_cluster_size is not None:
+        if setting.zone_aware.min_cluster_size is not None:
             zone_aware["min_cluster_size"] = wrapped(setting.zone_aware.min_cluster_size)
         common["zone_aware_lb_config"] = zone_aware
         return

@@ -17,6 +17,7 @@ from mizzen.compile.values import socket_address
 from mizzen.incremental import Engine, query
 from mizzen.model import destination_rules, mesh, names
 from mizzen.model.destination_rules import port_policy
+from mizzen.model.services import Service
 from mizzen.model.targets import ServiceTarget
 
 _NEVER = {"seconds": 9223372035}
@@ -63,7 +64,7 @@ def _build(
     default = config.default_traffic_policy
     chosen = pool or policy.connection_pool or (default.connection_pool if default is not None else None)
     apply_connection_pool(draft, chosen, config)
-    apply_http_version(draft, chosen, primary.port.protocol, config, sniffs=True)
+    apply_http_version(draft, chosen, primary.port.protocol, config, sniffs=True, upgrades=False)
     draft.preserve_header_case = client.preserve_header_case and not primary.port.protocol.is_tcp
     apply_retry_budget(draft, policy.retry_budget)
     draft.fields["common_lb_config"] = {}
@@ -99,7 +100,9 @@ def _describe(draft: Draft, primary: ServiceTarget, targets: tuple[ServiceTarget
     if service.external:
         return
     same = (t.service for t in targets if t.port.number == primary.port.number)
-    unique = {s.host: s for s in same}
+    unique: dict[str, Service] = {}
+    for found in same:
+        unique.setdefault(found.host, found)
     draft.istio_metadata["services"] = [
         {"host": s.host, "name": s.name, "namespace": s.namespace} for s in unique.values()
     ]

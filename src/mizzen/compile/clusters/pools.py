@@ -64,11 +64,18 @@ def _keepalive(mesh: TcpKeepalive | None, own: TcpKeepalive | None) -> dict[str,
 
 
 def apply_http_version(
-    draft: Draft, pool: ConnectionPoolSettings | None, protocol: Protocol, mesh: MeshConfig, *, sniffs: bool
+    draft: Draft,
+    pool: ConnectionPoolSettings | None,
+    protocol: Protocol,
+    mesh: MeshConfig,
+    *,
+    sniffs: bool,
+    upgrades: bool = True,
 ) -> None:
     """Which HTTP version the destination is spoken to in: as the client spoke, as upgraded, or by the port.
 
-    `sniffs` says that an undeclared port is spoken to as its client speaks; gateways do not.
+    `sniffs` says that an undeclared port is spoken to as its client speaks, which gateways do not; `upgrades` that
+    the rule's or the mesh's upgrade policy counts, which it does not towards the sidecar's own application.
     """
     http = (pool.http if pool is not None else None) or HTTPSettings()
     if protocol.is_http2:
@@ -77,7 +84,7 @@ def apply_http_version(
         draft.upstream = "downstream"
     if http.use_client_protocol:
         draft.upstream = "downstream"
-    elif draft.upstream != "downstream" and _upgrades(http, protocol, mesh):
+    elif upgrades and draft.upstream != "downstream" and _upgrades(http, protocol, mesh):
         draft.upstream = "http2"
     if http.max_concurrent_streams or http.http2_keep_alive is not None:
         draft.http_common()

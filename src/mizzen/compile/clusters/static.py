@@ -58,9 +58,9 @@ def _original_destination(name: str, stat_name: str, client: ClientTraits, mesh:
     draft.set_default_thresholds()
     draft.upstream = "downstream"
     draft.preserve_header_case = client.preserve_header_case
-    draft.http_common()["idle_timeout"] = _IDLE
     policy = mesh.default_traffic_policy
     apply_connection_pool(draft, policy.connection_pool if policy is not None else None, mesh)
+    draft.http_common()["idle_timeout"] = _IDLE
     return draft
 
 

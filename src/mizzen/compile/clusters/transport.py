@@ -57,7 +57,7 @@ def apply_transport(
         if not peer.auto:
             return
         socket = _mutual_socket(draft, None, peer, client)
-        if peer.original_destination:
+        if peer.original_destination or _has_files(client):
             draft.fields["transport_socket"] = socket
         else:
             draft.fields["transport_socket_matches"] = _auto_matches(socket)
@@ -93,8 +93,11 @@ def _socket(context: Any) -> Any:
 
 def _mutual_socket(draft: Draft, settings: ClientTLSSettings | None, peer: Peer, client: ClientTraits) -> Any:
     accounts = tuple(settings.subject_alt_names) if settings is not None and settings.subject_alt_names else None
-    words = (*alpn.MESH_TCP, "h2") if draft.upstream == "http2" else alpn.MESH_TCP
-    common: dict[str, Any] = {"tls_params": _PARAMS, "alpn_protocols": words}
+    common: dict[str, Any] = {"tls_params": _PARAMS}
+    if not _has_files(client):
+        common["alpn_protocols"] = (*alpn.MESH_TCP, "h2") if draft.upstream == "http2" else alpn.MESH_TCP
+    elif draft.upstream == "http2":
+        common["alpn_protocols"] = ["h2"]
     common.update(_mutual_certificates(accounts if accounts is not None else peer.accounts, client))
     sni = settings.sni if settings is not None else ""
     return _socket(
@@ -104,12 +107,17 @@ def _mutual_socket(draft: Draft, settings: ClientTLSSettings | None, peer: Peer,
     )
 
 
+def _has_files(client: ClientTraits) -> bool:
+    """Whether the node brings its own certificate, so that its mutual TLS is not the mesh's."""
+    return bool(client.tls_files.client_chain and client.tls_files.client_key)
+
+
 def _mutual_certificates(accounts: tuple[str, ...], client: ClientTraits) -> dict[str, Any]:
     """The workload's own certificate and roots, or the files that its node names in their place."""
     files = client.tls_files
     own: Any = sds.build_workload_secret(sds.WORKLOAD)
     root: Any = sds.build_workload_secret(sds.ROOT)
-    if files.client_chain and files.client_key:
+    if _has_files(client):
         own = _file_secret(sds.file_certificate_name(files.client_chain, files.client_key), client)
         root = _file_secret(sds.file_root_name(files.client_root), client) if files.client_root else None
     return {"tls_certificate_sds_secret_configs": [own], **_validation(_sans(accounts, client), root)}
@@ -172,7 +180,7 @@ def _apply_plain_tls(
     draft.fields["transport_socket"] = _socket(_tls_v3.UpstreamTlsContext(common_tls_context=common, sni=settings.sni))
     if not settings.sni:
         draft.upstream_http["auto_sni"] = True
-        if not accounts and not settings.insecure_skip_verify:
+        if not settings.subject_alt_names and not settings.insecure_skip_verify:
             draft.upstream_http["auto_san_validation"] = True
 
 
