@@ -13,7 +13,7 @@ from mizzen.compile.listeners.inbound_building import InboundSettings
 from mizzen.compile.listeners.profiles import Profile
 from mizzen.compile.security import authorization
 from mizzen.incremental import Engine, query
-from mizzen.model import mesh
+from mizzen.model import identities, mesh
 from mizzen.model.proxy import TlsFiles
 
 
@@ -40,14 +40,9 @@ def inbound_settings(
 def server_tls(db: Engine, files: TlsFiles, file_credential: bool) -> WorkloadTls:
     """How a workload's mutual TLS is terminated: the mesh's parameters, and its certificate."""
     config = mesh.mesh_config(db)
-    domains = (
-        config.trust_domain,
-        *sorted(config.trust_domain_aliases),
-        *(domain for ca in config.ca_certificates for domain in ca.trust_domains),
-    )
     chosen = config.mesh_mtls
     return WorkloadTls(
-        trust_domains=tuple(dict.fromkeys(domain for domain in domains if domain)),
+        trust_domains=identities.accepted_trust_domains(db),
         minimum="TLSv1_3" if chosen is not None and chosen.min_protocol_version == "TLSV1_3" else "TLSv1_2",
         ciphers=chosen.cipher_suites if chosen is not None and chosen.cipher_suites else DEFAULT_CIPHERS,
         curves=chosen.ecdh_curves if chosen is not None else (),

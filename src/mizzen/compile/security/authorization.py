@@ -15,7 +15,7 @@ from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.security import rules
 from mizzen.compile.security.principals import Context
 from mizzen.incremental import Engine, query
-from mizzen.model import mesh
+from mizzen.model import identities
 
 _rbac_v3 = protos.package("envoy.config.rbac.v3")
 _hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
@@ -49,7 +49,7 @@ def compiled_policy(db: Engine, key: Key, dialect: Dialect, tcp: bool) -> Compil
     if policy is None:
         return None
     spec = policy.spec
-    context = Context(namespace=key.namespace, trust_domains=trust_domains(db))
+    context = Context(namespace=key.namespace, trust_domains=identities.trust_domains(db))
     name = f"ns[{key.namespace}]-policy[{key.name}]"
     built = ((i, rules.build_rule(rule, spec.action, context, dialect, tcp=tcp)) for i, rule in enumerate(spec.rules))
     found = tuple((f"{name}-rule[{i}]", data) for i, data in built if data is not None)
@@ -59,13 +59,6 @@ def compiled_policy(db: Engine, key: Key, dialect: Dialect, tcp: bool) -> Compil
         dry_run=policy.metadata.annotations.get(_DRY_RUN, "").strip() in _TRUE,
         rules=found if spec.rules else ((f"{name}-rule[0]", rules.NEVER),),
     )
-
-
-@query
-def trust_domains(db: Engine) -> tuple[str, ...]:
-    """The mesh's trust domain, then its aliases in order, each once."""
-    config = mesh.mesh_config(db)
-    return tuple(dict.fromkeys((config.trust_domain, *sorted(config.trust_domain_aliases))))
 
 
 @query

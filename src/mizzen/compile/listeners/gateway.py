@@ -1,0 +1,78 @@
+"""The listeners of one gateway.
+
+In: a proxy of kind router. Out: its listeners, which follow from Gateway objects alone. Nothing is built here: what
+matters for the proxy is selected, and the shared queries are asked. Golden cases: gateway/* .
+"""
+
+from mizzen.api.meta import Key
+from mizzen.compile.filters.http import HttpPolicies
+from mizzen.compile.listeners import addresses, gateway_building, servers, settings, telemetry
+from mizzen.compile.listeners.destinations import Client
+from mizzen.compile.listeners.gateway_building import GatewaySettings
+from mizzen.compile.listeners.profiles import Profile, profile
+from mizzen.compile.listeners.servers import HttpServer, Router
+from mizzen.compile.resource import Resource
+from mizzen.compile.security import authorization
+from mizzen.incremental import Engine, query
+from mizzen.model import destination_rules, mesh, policies, targets, workloads
+from mizzen.model.proxy import Labels, Proxy
+from mizzen.model.scope import ScopeId
+
+_GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
+
+
+@query
+def listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
+    """All listeners of a gateway."""
+    if mesh.mesh_config(db).proxy_listen_port <= 0:
+        return ()
+    labels = workloads.proxy_workload(db, proxy).labels
+    applying = policies.authorization_policies(db, proxy.namespace, labels, _targets(labels))
+    keys = tuple(Key("AuthorizationPolicy", p.metadata.namespace, p.metadata.name) for p in applying)
+    shared = gateway_settings(db, profile(db, proxy), keys, proxy.outbound_exact_balance)
+    return tuple(gateway_building.gateway_listener(db, plan, shared) for plan in servers.plans(db, _router(db, proxy)))
+
+
+@query
+def route_names(db: Engine, proxy: Proxy) -> tuple[str, ...]:
+    """The names of the route configurations that its listeners ask for, sorted."""
+    planned = servers.plans(db, _router(db, proxy))
+    found = {chain.route_name for plan in planned for chain in plan.chains if isinstance(chain, HttpServer)}
+    return tuple(sorted(found))
+
+
+@query
+def gateway_settings(db: Engine, own: Profile, policy_keys: tuple[Key, ...], exact_balance: bool) -> GatewaySettings:
+    """What the listeners of all gateways of a profile share."""
+    return GatewaySettings(
+        http=settings.http_settings(db, own, "gateway", ""),
+        tcp=settings.tcp_settings(db, own, "gateway"),
+        http_policies=HttpPolicies(authorization=authorization.http_filters(db, policy_keys, own.dialect)),
+        tcp_policies=authorization.network_filters(db, policy_keys, own.dialect),
+        listener_logs=telemetry.signals(db, own).listener_logs,
+        buffer_limit=settings.buffer_limit(db, own),
+        proxy_protocol=settings.reads_proxy_protocol(db, own),
+        exact_balance=exact_balance,
+    )
+
+
+def _router(db: Engine, proxy: Proxy) -> Router:
+    labels = workloads.proxy_workload(db, proxy).labels
+    return Router(
+        client=Client(
+            scope=ScopeId(proxy.namespace),
+            rule_labels=destination_rules.selector_labels(db, proxy.namespace, labels),
+        ),
+        labels=labels,
+        ports=targets.port_map(db, proxy),
+        network=addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack),
+        unprivileged=proxy.unprivileged,
+        external_sds=proxy.credential_socket,
+        file_credential=proxy.file_credential,
+    )
+
+
+def _targets(labels: Labels) -> tuple[tuple[str, str], ...]:
+    """What policies with target references may name: the Gateway that a managed gateway stands for."""
+    name = dict(labels).get(_GATEWAY_NAME)
+    return (("Gateway", name),) if name else ()
