@@ -4,7 +4,6 @@ In: `Table`s and plain values. Out: text. Tables follow the elastic tab stops of
 that is not the last of its line is padded to the longest cell of its column; a column ends at a line that lacks it.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +40,9 @@ def _column_widths(lines: Sequence[Sequence[str]], padding: int, min_width: int)
 
 def render_json(value: Any, indent: int = 4) -> str:
     """The value as JSON, non-ASCII text as it is."""
-    return json.dumps(value, indent=indent, ensure_ascii=False) + "\n"
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=indent).decode() + "\n"
 
 
 def render_yaml(value: Any) -> str:

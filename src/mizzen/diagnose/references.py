@@ -4,19 +4,12 @@ In: listeners and clusters as protobuf JSON. Out: names: routes over RDS, endpoi
 secrets over SDS, whatever message they stand in. `mizzen compile` follows them as Envoy would.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from mizzen.diagnose.dump import Json
-
-_SECRET_FIELDS = (
-    "tlsCertificateSdsSecretConfigs",
-    "validationContextSdsSecretConfig",
-    "sdsSecretConfig",
-    "sdsConfig",
-)
 
 
 class References(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,48 +23,46 @@ class References(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_references(clusters: Iterable[Json], listeners: Iterable[Json]) -> References:
     """All names that the clusters and listeners ask for."""
-    routes: set[str] = set()
-    extensions: set[str] = set()
-    secrets: set[str] = set()
     known = list(clusters)
-    for message in _messages((*known, *listeners)):
-        if isinstance(rds := message.get("rds"), Mapping):
-            routes.add(str(rds.get("routeConfigName", "")))
-        if "configDiscovery" in message:
-            extensions.add(str(message.get("name", "")))
-        for field in _SECRET_FIELDS:
-            secrets.update(_secret_names(message.get(field)))
+    found = _Names()
+    for message in (*known, *listeners):
+        found.collect(message)
     return References(
-        routes=_sorted(routes),
+        routes=_sorted(found.routes),
         endpoints=_sorted({_eds_name(c) for c in known if c.get("type") == "EDS"}),
-        extensions=_sorted(extensions),
-        secrets=_sorted(secrets),
+        extensions=_sorted(found.extensions),
+        secrets=_sorted(found.secrets),
     )
 
 
-def _messages(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object inside the value, itself included."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, Mapping):
-            yield item
-            pending.extend(item.values())
-        elif isinstance(item, list | tuple):
-            pending.extend(item)
+class _Names:
+    """One walk over everything: a mesh has a hundred thousand messages, so a message is looked at once."""
+
+    def __init__(self) -> None:
+        self.routes: set[str] = set()
+        self.extensions: set[str] = set()
+        self.secrets: set[str] = set()
+
+    def collect(self, message: Mapping[str, Any]) -> None:
+        for field, value in message.items():
+            if isinstance(value, dict):
+                if field == "rds":
+                    self.routes.add(value.get("routeConfigName", ""))
+                elif field == "configDiscovery":
+                    self.extensions.add(message.get("name", ""))
+                elif field == "sdsConfig":
+                    self.secrets.add(message.get("name", ""))
+                self.collect(value)
+            elif isinstance(value, list):
+                for item in value:
+                    if isinstance(item, dict):
+                        self.collect(item)
 
 
 def _eds_name(cluster: Json) -> str:
     config = cluster.get("edsClusterConfig")
     stated = config.get("serviceName") if isinstance(config, Mapping) else None
     return str(stated or cluster.get("name", ""))
-
-
-def _secret_names(value: Any) -> Iterator[str]:
-    """The names of SdsSecretConfigs; other fields of these names hold other things."""
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, Mapping) and isinstance(item.get("name"), str):
-            yield item["name"]
 
 
 def _sorted(names: set[str]) -> tuple[str, ...]:

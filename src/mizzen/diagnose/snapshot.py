@@ -13,7 +13,7 @@ import msgspec
 from mizzen import protos
 from mizzen.compile import resource, snapshot
 from mizzen.compile.resource import ResourceSet
-from mizzen.diagnose import redaction, references
+from mizzen.diagnose import printing, references
 from mizzen.diagnose.table import Table
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
@@ -51,9 +51,9 @@ def take_snapshot(db: Engine, proxy: Proxy) -> Snapshot:
 
 
 def print_set(found: Iterable[resource.Resource]) -> Printed:
-    """Resources by name as protobuf JSON, private keys redacted."""
+    """Resources by name as protobuf JSON."""
     packed = protos.message_class("google.protobuf.Any")
-    return {each.name: redaction.redact(protos.any_to_json(packed.FromString(each.data))) for each in found}
+    return {each.name: printing.print_any(packed.FromString(each.data)) for each in found}
 
 
 def summarize(taken: Snapshot) -> Table:

@@ -15,7 +15,7 @@ def test_every_kind_of_name_is_found() -> None:
         "rds": {"routeConfigName": "80"},
         "httpFilters": [{"name": "plugin", "configDiscovery": {}}, {"name": "router", "typedConfig": {}}],
     }
-    tls = {"commonTlsContext": {"tlsCertificateSdsSecretConfigs": [{"name": "default"}, sds]}}
+    tls = {"commonTlsContext": {"tlsCertificateSdsSecretConfigs": [{"name": "default", "sdsConfig": {"ads": {}}}, sds]}}
     listeners = [
         {"defaultFilterChain": {"filters": [{"typedConfig": manager}], "transportSocket": {"typedConfig": tls}}}
     ]
