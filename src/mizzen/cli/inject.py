@@ -141,7 +141,8 @@ def _dumper() -> Any:
             return True
 
     def represent(dumper: Any, text: str) -> Any:
-        style = None if isinstance(resolve_plain(text), str) else "'"
+        plain = isinstance(resolve_plain(text), str)
+        style = ("|" if "\n" in text else None) if plain else "'"
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     Dumper.add_representer(str, represent)

@@ -34,7 +34,7 @@ EXCLUDE_INTERFACES = _TRAFFIC + "excludeInterfaces"
 KUBEVIRT_INTERFACES = _TRAFFIC + "kubevirtInterfaces"
 REROUTE_INTERFACES = "istio.io/reroute-virtual-interfaces"
 
-_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[EPTGMk]i?|[mun]|Ki)?")
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[EPTGMK]i|[EPTGMk]|[mun])?")
 _INTERFACE = re.compile(r"[^\s/:!]{1,15}")
 _WORDS = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}
 

@@ -118,7 +118,7 @@ def _assemble(
     if init_containers:
         changed["initContainers"] = init_containers
     annotations = {**scrape.annotations, **template.annotations, **own.annotation()}
-    annotations[STATUS] = _status(template, config)
+    annotations[STATUS] = _status(template, spec, config)
     labels = {**texts(metadata, "labels"), **template.labels}
     return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": changed}
 
@@ -196,14 +196,20 @@ def _security_context(spec: Manifest, template: Template) -> dict[str, Any]:
     return {"securityContext": {**context, "sysctls": sysctls}}
 
 
-def _status(template: Template, config: InjectionConfig) -> str:
+def _status(template: Template, spec: Manifest, config: InjectionConfig) -> str:
+    """What was added, for a later injection to take away; what the pod brought under the same name is not."""
+
+    def added(field: str, injected: list[dict[str, Any]]) -> list[str] | None:
+        brought = {item.get("name") for item in items(spec, field)}
+        return [item["name"] for item in injected if item["name"] not in brought] or None
+
     inits = [container["name"] for container in template.init_containers]
     native = template.shape.native
     names = {
         "initContainers": [*inits, *([PROXY] if native else [])] or None,
         "containers": None if native else [PROXY],
-        "volumes": [volume["name"] for volume in template.volumes] or None,
-        "imagePullSecrets": [secret["name"] for secret in template.image_pull_secrets] or None,
+        "volumes": added("volumes", template.volumes),
+        "imagePullSecrets": added("imagePullSecrets", template.image_pull_secrets),
         "revision": config.revision_name,
     }
     return _json(names)

@@ -42,7 +42,7 @@ def strip_injection(pod: Manifest) -> dict[str, Any]:
         if field in ("initContainers", "containers"):
             kept = [restore_probes(container, probers) for container in kept]
             kept += items(overrides, field)
-        if kept:
+        if kept or field == "containers":
             stripped[field] = kept
         else:
             stripped.pop(field, None)

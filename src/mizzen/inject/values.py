@@ -190,7 +190,8 @@ def decode_values(values: Mapping[str, Any], base: InjectionConfig | None = None
         if value is None:
             continue
         group, _, member = field.rpartition(".")
-        (fields[group] if group else fields)[member] = value
+        place = fields[group] if group else fields
+        place[member] = _spell(value) if isinstance(place[member], str | Resources) else value
     return _convert(fields)
 
 
@@ -218,6 +219,14 @@ def decode_config(config: Mapping[str, Any], base: InjectionConfig) -> Injection
     }
     fields |= {field: config[name] for name, field in names.items() if config.get(name) is not None}
     return _convert(fields)
+
+
+def _spell(value: Any) -> Any:
+    """Numbers where texts belong, as YAML gives for `tag: 1` or `cpu: 2`."""
+    if isinstance(value, Mapping):
+        return {name: _spell(part) for name, part in value.items()}
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return msgspec.json.encode(value).decode() if number else value
 
 
 def _look_up(values: Mapping[str, Any], path: str) -> Any:
