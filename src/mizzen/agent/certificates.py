@@ -3,12 +3,11 @@
 In: the certificate service of the control plane (`CreateCertificate`), the bearer token's file, and the file in which
 the mesh distributes its roots. Out: the secrets `default` and `ROOTCA`, and files where `OUTPUT_CERTS` asks for them.
 
-A certificate is renewed when half of its life is left, give or take a little, with a fresh key each time; also, within
-`spread` seconds, when the distributed roots change. While the
-service is away the old one stays and is asked for again with growing delays. `ROOTCA` holds the roots that came with
-the certificate together with the distributed ones, so that a new root is trusted before anybody shows a certificate
-of it. Key and certificate are also kept in the agent's private folder: a restarted agent goes on with them when the
-control plane is away.
+A certificate is renewed when half of its life is left, give or take a little, with a fresh key each time; also, a few
+seconds later, when the distributed roots change. While the service is away the old one stays, and the service is asked
+again with growing delays. `ROOTCA` holds the roots that came with the certificate together with the distributed ones,
+so that a new root is trusted before anybody shows a certificate of it. Key and certificate are also kept in the agent's
+private folder: a restarted agent goes on with them when the control plane is away.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ import contextlib
 import datetime
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import grpc
@@ -24,7 +23,7 @@ import msgspec
 
 from mizzen import observe, protos, settings
 from mizzen.agent import control_plane, files, keys, metrics, sds
-from mizzen.errors import AgentError, AuthorityError, DecodeError
+from mizzen.errors import AgentError, AuthorityError
 
 WORKLOAD = "default"
 ROOTS = "ROOTCA"
@@ -37,6 +36,28 @@ _LONGEST_SLEEP = 60.0
 
 _auth = protos.package("istio.v1.auth")
 _log = observe.scope("certificates")
+
+
+Ask = Callable[[bytes], Awaitable[Sequence[str]]]
+"""Sends an encoded certificate request; the answer is leaf, intermediates and roots."""
+
+
+def ask_authority(endpoint: control_plane.Endpoint, seconds_of_life: float) -> Ask:
+    """Asks the certificate service at `endpoint`."""
+
+    async def ask(csr: bytes) -> Sequence[str]:
+        request = _auth.IstioCertificateRequest(csr=csr.decode(), validity_duration=int(seconds_of_life))
+        async with control_plane.open_channel(endpoint) as channel:
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_METHOD)
+            metadata = control_plane.build_call_metadata(endpoint)
+            try:
+                answer = await call(protos.encode(request), metadata=metadata, timeout=_CALL_TIMEOUT)
+            except grpc.aio.AioRpcError as refused:
+                reason = f"{refused.code().name}: {refused.details()}"
+                raise AuthorityError(f"{endpoint.address} answers {reason}") from refused
+        return tuple(_auth.IstioCertificateResponse.FromString(answer).cert_chain)
+
+    return ask
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,22 +78,26 @@ class Certificates:
         self,
         *,
         spiffe_id: str,
-        endpoint: control_plane.Endpoint,
+        ask: Ask,
         options: settings.Agent,
         places: Places,
         secrets: sds.Secrets,
         further_roots: tuple[bytes, ...] = (),
         file_interval: float = 1.0,
         spread: float = 5.0,
+        shortest: float = 1.0,
     ) -> None:
         self._spiffe_id = spiffe_id
-        self._endpoint = endpoint
+        self._ask = ask
         self._options = options
         self._places = places
         self._secrets = secrets
         self._further_roots = further_roots
         self._file_interval = file_interval
         self._spread = spread
+        """Seconds over which the pods of a mesh spread their requests when its roots change."""
+        self._shortest = shortest
+        """Seconds between two renewals, however short the certificates' life is."""
         self._distributed_roots = b""
         self._roots_changed = asyncio.Event()
         self._identity: keys.Identity | None = None
@@ -108,6 +133,7 @@ class Certificates:
         """Wait until the certificate has spent its share of life, or the mesh's roots have changed."""
         if self._identity is None:
             return
+        await asyncio.sleep(self._shortest)
         jitter = self._options.renewal_jitter
         remaining = self._options.renewal_ratio + random.uniform(-jitter, jitter)
         while (delay := self._identity.renewal_delay(_now(), remaining)) > 0:
@@ -123,31 +149,17 @@ class Certificates:
         while True:
             try:
                 return await self._request()
-            except (AgentError, AuthorityError, DecodeError) as failure:
+            except (AgentError, AuthorityError) as failure:
                 metrics.OUTGOING_FAILURES.labels(_KIND).inc()
                 metrics.OUTGOING_RETRIES.labels(_KIND).inc()
                 delay = back_off.delay()
-                _log.warning("no certificate from %s: %s; again in %.1f s", self._endpoint.address, failure, delay)
+                _log.warning("no certificate: %s; again in %.1f s", failure, delay)
                 await asyncio.sleep(delay)
 
     async def _request(self) -> keys.Identity:
         metrics.OUTGOING_REQUESTS.labels(_KIND).inc()
         key = keys.generate_key(self._options)
-        request = _auth.IstioCertificateRequest(
-            csr=keys.build_request(key, self._spiffe_id).decode(),
-            validity_duration=int(self._options.certificate_ttl),
-        )
-        async with control_plane.open_channel(self._endpoint) as channel:
-            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_METHOD)
-            try:
-                answer = await call(
-                    protos.encode(request),
-                    metadata=control_plane.build_call_metadata(self._endpoint),
-                    timeout=_CALL_TIMEOUT,
-                )
-            except grpc.aio.AioRpcError as refused:
-                raise AuthorityError(f"{refused.code().name}: {refused.details()}") from refused
-        chain = _auth.IstioCertificateResponse.FromString(answer).cert_chain
+        chain = await self._ask(keys.build_request(key, self._spiffe_id))
         return keys.parse_answer(key, self._spiffe_id, chain, _now())
 
     async def _follow_roots(self) -> None:

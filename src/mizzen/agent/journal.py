@@ -54,8 +54,8 @@ class Journal:
         self._file(type_url).replace = True
 
     def holds(self, type_url: str) -> bool:
-        """Whether there is any resource of this type."""
-        return bool(self._file(type_url).names)
+        """Whether any response of this type was ever accepted, even one without resources."""
+        return not self._file(type_url).empty
 
     def load(self, type_url: str) -> Mapping[str, bytes]:
         """The resources in force by name, each an encoded `envoy.service.discovery.v3.Resource`."""
@@ -84,7 +84,13 @@ class _File:
         """The resources in force."""
         return set(self._weights)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was accepted yet."""
+        return not self._size
+
     def append(self, response: bytes) -> None:
+        """Take up one accepted response."""
         if self.replace:
             self.replace = False
             self._weights.clear()

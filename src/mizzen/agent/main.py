@@ -120,7 +120,7 @@ class Agent:
         output = options.agent.output_certificates
         return certificates.Certificates(
             spiffe_id=options.spiffe_id,
-            endpoint=options.authority,
+            ask=certificates.ask_authority(options.authority, options.agent.certificate_ttl),
             options=options.agent,
             places=certificates.Places(kept=options.folder / "identity", output=Path(output) if output else None),
             secrets=self._secrets,

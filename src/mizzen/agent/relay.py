@@ -23,7 +23,7 @@ import msgspec
 
 from mizzen import observe, protos
 from mizzen.agent import control_plane, metrics, sockets
-from mizzen.agent.delta import CLUSTER, SavedResources
+from mizzen.agent.delta import CLUSTER, LISTENER, SavedResources
 from mizzen.agent.exchange import Call, Exchange, Inbox, Memory, Tap
 from mizzen.agent.journal import Journal
 from mizzen.errors import AgentError
@@ -116,7 +116,8 @@ class Relay:
         return control_plane.BackOff(self._timing.first_delay, self._timing.longest_delay)
 
     def _may_serve_saved(self) -> bool:
-        return not self._memory.settled and self._memory.journal.holds(CLUSTER)
+        """Whether Envoy has nothing to live on yet, and the journal has."""
+        return not self._memory.settled and all(map(self._memory.journal.holds, (CLUSTER, LISTENER)))
 
     async def _attempt(self, exchange: Exchange) -> str:
         try:

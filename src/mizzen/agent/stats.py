@@ -27,7 +27,7 @@ _TAGS = (
     ("http_conn_manager_listener_prefix", r"^listener\..+?\.http\.((.+?);\.)"),
     ("http_conn_manager_prefix", r"^http\.((.+?);\.)"),
     ("listener_address", rf"^listener\.(({_ADDRESS})\.)"),
-    ("mongo_prefix", r"^mongo\.(.+?)\.(?:collection|cmd|cx_|op_|delays_|decoding_)"),
+    ("mongo_prefix", r"^mongo\.((.+?)\.)(?:collection|cmd|cx_|op_|delays_|decoding_)"),
     ("thread_name", r"^server\.((.+?)\.)watchdog_(?:mega_)?miss$"),
     ("cache", r"\bcache\.(.+?)\."),
     ("component", r"\bcomponent\.(.+?)\."),

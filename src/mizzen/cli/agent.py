@@ -72,6 +72,8 @@ def proxy(
     """Run Envoy as ROLE (sidecar or router) until told to stop."""
     import asyncio
 
+    # gRPC's own lines about connections that end say nothing that the agent does not say better.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from mizzen import observe, settings
     from mizzen.agent import interfaces, main, options
 

@@ -1,0 +1,188 @@
+"""The life of a certificate: obtained, renewed again and again, kept over restarts, roots followed."""
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+import tiny_control
+from cryptography import x509
+
+from mizzen import settings
+from mizzen.agent import certificates, sds
+from mizzen.errors import AuthorityError
+
+FRONT = "spiffe://cluster.local/ns/web/sa/front"
+
+
+class Authority:
+    """Signs what it is asked to; fails as often as told."""
+
+    def __init__(self, life: float = 600.0) -> None:
+        self.root = tiny_control.Root()
+        self.life = life
+        self.failures = 0
+        self.leaves: list[x509.Certificate] = []
+        self.asked = 0
+
+    async def ask(self, csr: bytes) -> list[str]:
+        self.asked += 1
+        if self.failures:
+            self.failures -= 1
+            raise AuthorityError("UNAVAILABLE")
+        request = x509.load_pem_x509_csr(csr)
+        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        leaf = self.root.issue(request.public_key(), list(names), self.life)
+        self.leaves.append(leaf)
+        return [tiny_control.pem(leaf).decode(), self.root.pem.decode()]
+
+
+class Pod:
+    """One pod's folder, and the certificates that are kept in it."""
+
+    def __init__(self, folder, authority: Authority) -> None:
+        self.folder = folder
+        self.authority = authority
+        self.secrets = sds.Secrets()
+        self.mesh_roots = folder / "root-cert.pem"
+
+    @contextlib.asynccontextmanager
+    async def running(self, **options):
+        places = certificates.Places(
+            mesh_roots=self.mesh_roots, kept=self.folder / "identity", output=options.pop("output", None)
+        )
+        made = certificates.Certificates(
+            spiffe_id=FRONT,
+            ask=self.authority.ask,
+            options=settings.Agent(renewal_jitter=0.0),
+            places=places,
+            secrets=self.secrets,
+            file_interval=0.01,
+            spread=0.01,
+            shortest=0.01,
+            **options,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(made.run())
+            yield
+            task.cancel()
+
+    def shown(self) -> x509.Certificate | None:
+        """The leaf that Envoy has."""
+        found = self.secrets.get("default")
+        return found and x509.load_pem_x509_certificate(read(found).tls_certificate.certificate_chain.inline_bytes)
+
+    def roots(self) -> list[x509.Certificate]:
+        found = self.secrets.get("ROOTCA")
+        return x509.load_pem_x509_certificates(read(found).validation_context.trusted_ca.inline_bytes) if found else []
+
+
+def read(found):
+    from mizzen import protos
+
+    return protos.unpack(protos.message_class("google.protobuf.Any").FromString(found[1]))
+
+
+async def until(check) -> None:
+    async with asyncio.timeout(10):
+        while not check():
+            await asyncio.sleep(0.005)
+
+
+async def test_certificate_is_renewed_at_half_life_again_and_again(tmp_path) -> None:
+    authority = Authority(life=1.0)
+    pod = Pod(tmp_path, authority)
+    began = time.monotonic()
+    async with pod.running():
+        for number in range(1, 5):
+            await until(lambda number=number: len(authority.leaves) == number)
+            await until(lambda: pod.shown() == authority.leaves[-1])
+    # X.509 counts whole seconds: a life of one second ends within the next one.
+    assert 0.3 < time.monotonic() - began < 4.0
+    serials = {leaf.serial_number for leaf in authority.leaves}
+    assert len(serials) == 4
+
+
+async def test_service_that_fails_is_asked_again_and_the_old_certificate_stays(tmp_path) -> None:
+    authority = Authority()
+    authority.failures = 2
+    pod = Pod(tmp_path, authority)
+    pod.mesh_roots.write_bytes(authority.root.pem)
+    async with pod.running():
+        await until(lambda: pod.shown() is not None)
+        assert authority.asked == 3
+        first = pod.shown()
+        authority.failures = 1
+        pod.mesh_roots.write_bytes(authority.root.pem + tiny_control.Root("b").pem)
+        await until(lambda: authority.asked == 4)
+        assert pod.shown() == first
+        await until(lambda: len(authority.leaves) == 2)
+
+
+async def test_three_rotations_of_the_root_never_leave_a_peer_untrusted(tmp_path) -> None:
+    authority = Authority()
+    pod = Pod(tmp_path, authority)
+    pod.mesh_roots.write_bytes(authority.root.pem)
+    async with pod.running():
+        await until(lambda: pod.shown() is not None)
+        for name in ("second", "third", "fourth"):
+            old, new = authority.root, tiny_control.Root(name)
+            asked = authority.asked
+            pod.mesh_roots.write_bytes(old.pem + new.pem)
+            await until(lambda new=new: new.certificate in pod.roots())
+            assert old.certificate in pod.roots()
+            await until(lambda asked=asked: authority.asked > asked)
+            authority.root = new
+            asked = authority.asked
+            pod.mesh_roots.write_bytes(new.pem)
+            await until(lambda asked=asked: authority.asked > asked)
+            await until(lambda new=new: pod.roots() == [new.certificate])
+
+
+async def test_restart_goes_on_with_the_kept_certificate(tmp_path) -> None:
+    authority = Authority()
+    async with Pod(tmp_path, authority).running():
+        await until(lambda: (tmp_path / "identity/root-cert.pem").exists())
+    authority.failures = 1000
+    again = Pod(tmp_path, authority)
+    async with again.running():
+        await until(lambda: again.shown() is not None)
+        await asyncio.sleep(0.05)
+    assert again.shown() == authority.leaves[0]
+    assert authority.asked == 1
+
+
+@pytest.mark.parametrize("damage", ["expired", "torn", "another's"])
+async def test_kept_certificate_that_is_no_good_is_replaced(tmp_path, damage: str) -> None:
+    authority = Authority(life=-1 if damage == "expired" else 600)
+    async with Pod(tmp_path, authority).running():
+        await until(lambda: (tmp_path / "identity/root-cert.pem").exists())
+    if damage == "torn":
+        (tmp_path / "identity/cert-chain.pem").write_bytes(b"-----BEGIN CERT")
+    if damage == "another's":
+        (tmp_path / "identity/key.pem").write_bytes(tiny_control.pem(tiny_control.Root().key))
+    authority.life = 600
+    asked = authority.asked
+    again = Pod(tmp_path, authority)
+    async with again.running():
+        await until(lambda: again.shown() == authority.leaves[-1])
+    assert authority.asked > asked
+
+
+async def test_further_roots_are_trusted_too_and_everything_is_written_where_asked(tmp_path) -> None:
+    authority, further = Authority(), tiny_control.Root("further")
+    pod = Pod(tmp_path, authority)
+    async with pod.running(further_roots=(further.pem,), output=tmp_path / "out"):
+        await until(lambda: len(pod.roots()) == 2 and pod.shown() is not None)
+    assert pod.roots() == [authority.root.certificate, further.certificate]
+    written = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()}
+    assert written == {"key.pem": 0o600, "cert-chain.pem": 0o644, "root-cert.pem": 0o644}
+    assert (tmp_path / "out/root-cert.pem").read_bytes() == authority.root.pem + further.pem
+
+
+async def test_folder_that_cannot_be_written_costs_a_warning_only(tmp_path, caplog) -> None:
+    (tmp_path / "out").write_text("a file")
+    pod = Pod(tmp_path, Authority())
+    async with pod.running(output=tmp_path / "out"):
+        await until(lambda: pod.shown() is not None)
+    assert "cannot write certificates" in caplog.text
