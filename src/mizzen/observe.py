@@ -201,6 +201,8 @@ _LEVELS = {
     "none": logging.CRITICAL + 1,
 }
 _NAMES = {number: name for name, number in _LEVELS.items()}
+LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+"""The level at which a Problem's level is logged."""
 
 
 def scope(name: str = "default") -> logging.Logger:

@@ -31,6 +31,9 @@ _log = observe.scope("ca")
 _SKEW = 60.0
 """Seconds that an old root stays beyond its last certificate, for clocks that are behind."""
 
+_ROUNDING = 3600.0
+"""Seconds by which the written moment may be later than the true one."""
+
 
 class IssueError(AuthorityError):
     """A certificate was not issued; `kind` is the label that Istio's metrics give the reason."""
@@ -55,6 +58,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     switch_at: float = 0.0
     """The moment from which the successor signs."""
     retiring: tuple[Retiring, ...] = ()
+    issued_until: float = 0.0
+    """No certificate issued so far outlives this moment; 0 where nobody knows."""
 
     @property
     def roots(self) -> tuple[x509.Certificate, ...]:
@@ -100,7 +105,7 @@ class Authority:
         """`self_signed_for` names the organisation of new roots; None when the operator brings them.
 
         `fresh` says that the current signer has signed nothing yet. Otherwise the certificates of an earlier process
-        are assumed to live as long as they may.
+        live as long as its state says, or else as long as they may.
         """
         self._state = state
         self._config = config
@@ -108,7 +113,8 @@ class Authority:
         self._organisation = self_signed_for
         self._listeners: list[Callable[[State], None]] = []
         now = clock()
-        self._latest = now if fresh else min(now + config.max_ttl, state.current.expiry)
+        known = now if fresh else state.issued_until
+        self._latest = known or min(now + config.max_ttl, state.current.expiry)
         self._trusted_from = {certificates.fingerprint(root): now for root in state.roots}
         if state.successor is not None:
             self._trusted_from |= {
@@ -168,8 +174,14 @@ class Authority:
             leaf = certificates.build_leaf(signer, key, names, now + lifetime, now, common_name)
         except (ValueError, TypeError) as error:
             raise IssueError("CERT_GEN_ERROR", f"the certificate cannot be made: {error}") from error
-        self._latest = max(self._latest, certificates.expiry_of(leaf))
+        self._remember(certificates.expiry_of(leaf))
         return (leaf, *signer.intermediates)
+
+    def _remember(self, expiry: float) -> None:
+        """Know how long certificates live, also after a restart, without writing that down for each of them."""
+        self._latest = max(self._latest, expiry)
+        if self._latest > self._state.issued_until:
+            self._change(msgspec.structs.replace(self._state, issued_until=self._latest + _ROUNDING))
 
     # -- rotation -------------------------------------------------------------------------------------------------
 

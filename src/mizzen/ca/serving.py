@@ -41,6 +41,7 @@ class ServingCertificate:
         self._key_pem = observe.Secret(b"")
         self._chain_pem = b""
         self._bundle = b""
+        self._signer = authority.state.current
         self.renew()
         authority.on_change(self._follow)
 
@@ -71,7 +72,10 @@ class ServingCertificate:
         self._chain_pem = certificates.encode(*chain)
         self._bundle = self._authority.bundle
 
-    def _follow(self, _: State) -> None:
+    def _follow(self, state: State) -> None:
+        if state.current is self._signer and self._authority.bundle == self._bundle:
+            return
+        self._signer = state.current
         try:
             self.renew()
         except AuthorityError as error:

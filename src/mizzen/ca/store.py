@@ -26,6 +26,11 @@ _ISTIO = ("ca-cert.pem", "ca-key.pem", BUNDLE)
 _CHAIN = "cert-chain.pem"
 _TLS = ("tls.crt", "tls.key", "ca.crt")
 
+SIGNER_FILES = (*_ISTIO[:2], *_TLS[:2])
+"""Any of these files makes a folder that of a plugged-in authority."""
+PLUGGED_FILES = (*_ISTIO, _CHAIN, *_TLS)
+"""All files that such a folder may have."""
+
 
 def find_plugged(folder: pathlib.Path) -> Signer | None:
     """The operator's authority in `folder`; None when there is none, AuthorityError when it is incomplete or broken."""
@@ -69,6 +74,7 @@ class _StateFile(msgspec.Struct, rename="camel"):
     current: _SignerFile
     successor: _SignerFile | None = None
     switch_at: float = 0.0
+    issued_until: float = 0.0
     retiring: list[_RetiringFile] = msgspec.field(default_factory=list)
 
 
@@ -86,6 +92,7 @@ def load_state(folder: pathlib.Path) -> State | None:
         current=_decode_signer(found.current, path),
         successor=_decode_signer(found.successor, path) if found.successor else None,
         switch_at=found.switch_at,
+        issued_until=found.issued_until,
         retiring=tuple(
             Retiring(root=certificates.decode(each.root.encode(), str(path))[0], until=each.until)
             for each in found.retiring
@@ -99,6 +106,7 @@ def save_state(folder: pathlib.Path, state: State) -> None:
         current=_encode_signer(state.current),
         successor=_encode_signer(state.successor) if state.successor else None,
         switch_at=state.switch_at,
+        issued_until=state.issued_until,
         retiring=[
             _RetiringFile(root=certificates.encode(each.root).decode(), until=each.until) for each in state.retiring
         ],

@@ -281,13 +281,20 @@ def test_restart_in_the_middle_keeps_the_moment_of_the_switch(clock: Clock) -> N
     clock.now = moment
     after.advance()
     assert after.state.successor is None
-    # An earlier process may have issued certificates of the longest life.
-    assert after.state.retiring[0].until >= moment + 80 * DAY - DAY
+    assert moment < after.state.retiring[0].until < moment + 2 * HOUR
+
+
+def test_certificates_of_an_unknown_past_are_taken_to_live_as_long_as_they_may(clock: Clock) -> None:
+    old, new = make_node("old", START, days=1000), make_node("new", START)
+    authority = Authority(State(current=plugged(old, [old])), CONFIG, clock)
+    authority.adopt(plugged(new, [new]))
+    assert authority.state.switch_at == START + 90 * DAY
 
 
 def test_listeners_hear_of_each_change_once(clock: Clock) -> None:
     authority = self_signed(clock)
     heard: list[State] = []
+    Workload(authority, clock)
     authority.on_change(heard.append)
     authority.advance()
     Workload(authority, clock)

@@ -1,0 +1,118 @@
+"""The certificate authority with its files, kept running.
+
+In: the operator's folder of a plugged-in authority and Mizzen's own of the state. Out: an `Authority` that follows
+both: what the operator exchanges is taken in with an overlap, every transition is written down before the next
+restart needs it. Without either folder the root lives as long as the process, which is said aloud.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+import time
+from collections.abc import Callable
+
+from mizzen import observe, settings
+from mizzen.ca import certificates, serving, store
+from mizzen.ca.authority import Authority, State, start_self_signed
+from mizzen.errors import AuthorityError
+
+_log = observe.scope("ca")
+
+_LOOK_EVERY = 5.0
+"""Seconds between two looks at the operator's files and at what is due."""
+
+
+class RunningAuthority:
+    """An authority and the folders it follows."""
+
+    def __init__(
+        self, config: settings.Authority, folder: str, organisation: str, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Raises AuthorityError when the files there are incomplete, broken or unreadable."""
+        self._folder = pathlib.Path(folder) if folder else None
+        self._plugged = _find_plugged_folder(config, self._folder)
+        plugged = store.find_plugged(self._plugged) if self._plugged is not None else None
+        state = store.load_state(self._folder) if self._folder is not None else None
+        fresh = state is None
+        if state is None and plugged is not None:
+            state = State(current=plugged)
+        if state is None:
+            state = start_self_signed(organisation, config, clock())
+            if self._folder is None:
+                _log.warning("the root of trust is lost when this process ends; keep it with --caDir")
+        # Who plugs in an authority may have issued by it elsewhere.
+        self.authority = Authority(
+            state,
+            config,
+            clock,
+            self_signed_for=None if plugged is not None else organisation,
+            fresh=fresh and plugged is None,
+        )
+        self._interval = min(config.root_check_interval, _LOOK_EVERY)
+        if plugged is not None:
+            self.authority.adopt(plugged)
+        if self._folder is not None:
+            store.save_state(self._folder, self.authority.state)
+            self.authority.on_change(self._save)
+        self._stamps = self._look()
+
+    async def run(self) -> None:
+        """Follow the files and move on as time passes; ends only when cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.authority.run(self._interval), name="authority")
+            tasks.create_task(self._follow(), name="authority/files")
+
+    async def _follow(self) -> None:
+        while self._plugged is not None:
+            await asyncio.sleep(self._interval)
+            self.follow()
+
+    def follow(self) -> None:
+        """Look at the operator's files; take in what has changed, once it is whole."""
+        stamps = self._look()
+        if stamps == self._stamps or self._plugged is None:
+            return
+        self._stamps = stamps
+        try:
+            signer = store.find_plugged(self._plugged)
+        except AuthorityError as error:
+            _log.error("the plugged-in authority stays as it was: %s", error)
+            return
+        if signer is not None:
+            self.authority.adopt(signer)
+
+    def _look(self) -> tuple[tuple[str, int, int], ...]:
+        found = []
+        for name in store.PLUGGED_FILES:
+            with contextlib.suppress(OSError):
+                status = (self._plugged / name).stat() if self._plugged is not None else None
+                if status is not None:
+                    found.append((name, status.st_mtime_ns, status.st_ino))
+        return tuple(found)
+
+    def _save(self, state: State) -> None:
+        assert self._folder is not None
+        try:
+            store.save_state(self._folder, state)
+        except AuthorityError as error:
+            _log.error("the authority's state is not written down: %s", error)
+
+
+def _find_plugged_folder(config: settings.Authority, own: pathlib.Path | None) -> pathlib.Path | None:
+    """The folder with a plugged-in authority: the operator's, or Mizzen's own if it was put there."""
+    for folder in (pathlib.Path(config.directory), own):
+        if folder is not None and any((folder / name).exists() for name in store.SIGNER_FILES):
+            return folder
+    return None
+
+
+async def keep_serving_certificate(certificate: serving.ServingCertificate, interval: float = 30.0) -> None:
+    """Renew the control plane's certificate in time; ends only when cancelled."""
+    while True:
+        await asyncio.sleep(interval)
+        try:
+            if certificate.renew_if_due():
+                first = certificates.decode(certificate.chain_pem, "own certificate")[0]
+                _log.info("the control plane's certificate is renewed until %s", first.not_valid_after_utc)
+        except AuthorityError as error:
+            _log.error("the control plane's certificate cannot be renewed: %s", error)

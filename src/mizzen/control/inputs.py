@@ -1,0 +1,108 @@
+"""From the batches of the sources to the inputs of the engine.
+
+In: batches of changed objects, and the mesh config. Out: changes for `xds.push`, each with the reason that Istio's
+metrics give it; the findings in force, each logged when it comes and when it goes; and whether every source has
+delivered its first list.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from mizzen import observe, settings
+from mizzen.api.kube.data import ConfigMap
+from mizzen.api.meta import Key, Object
+from mizzen.control.mesh import MeshSettings, config_map_key
+from mizzen.control.options import Options
+from mizzen.model.mesh import CONTROL_PLANE, MESH, ControlPlane
+from mizzen.sources.origins import Finding, Origin
+from mizzen.sources.watch import Batch
+from mizzen.xds.push import Pusher
+
+_log = observe.scope("config")
+_FINDINGS = observe.Gauge("mizzen_config_findings", "What is wrong with the configuration now, by code.", ("code",))
+
+_REASONS = {
+    "Endpoints": "endpoint",
+    "EndpointSlice": "endpoint",
+    "Pod": "endpoint",
+    "Namespace": "namespace",
+    "Secret": "secret",
+    "Service": "service",
+    "ServiceEntry": "service",
+    "WorkloadEntry": "service",
+}
+_SHOWN_AT_START = 100
+
+
+class Inputs:
+    """Everything that the engine is told."""
+
+    def __init__(self, pusher: Pusher, mesh: MeshSettings, options: Options, config: settings.Settings) -> None:
+        self._pusher = pusher
+        self._mesh = mesh
+        self._map_key = config_map_key(config.instance.namespace, config.instance.revision)
+        self._waiting: set[str] = set()
+        self._by_source: dict[str, tuple[Finding, ...]] = {}
+        self.findings: tuple[Finding, ...] = ()
+        """What is wrong now, in the order of the sources."""
+        control_plane = ControlPlane(
+            domain=options.domain,
+            cluster_id=options.cluster_id,
+            dual_stack=config.features.dual_stack,
+            http10=config.features.http10,
+            trace_sampling=config.features.trace_sampling,
+        )
+        pusher.feed(CONTROL_PLANE, control_plane, "global")
+        pusher.feed(MESH, mesh.config, "global")
+
+    def expect(self, source: str) -> None:
+        """Serve nobody before this source has delivered its first list."""
+        self._waiting.add(source)
+
+    def take(self, source: str, batch: Batch, origins: Mapping[Key, Origin]) -> None:
+        """What a source has seen."""
+        for key, value in batch.sets.items():
+            self._feed(key, value, origins.get(key, Origin(source)))
+        for key in batch.removes:
+            self._feed(key, None, Origin(source))
+        self._by_source[source] = batch.findings
+        self._report()
+        self._waiting.discard(source)
+        if not self._waiting and not self._pusher.ready:
+            self._pusher.open()
+            _log.info("every source has delivered its first list")
+
+    def take_mesh(self) -> None:
+        """The mesh config may be another one."""
+        self._pusher.feed(MESH, self._mesh.config, "global")
+        self._report()
+
+    def _feed(self, key: Key, value: Object | None, origin: Origin) -> None:
+        self._pusher.feed(key, value, _REASONS.get(key.kind, "config"))
+        if key == self._map_key:
+            self._mesh.follow(value if isinstance(value, ConfigMap) else None, origin)
+            self.take_mesh()
+
+    def _report(self) -> None:
+        before, now = set(self.findings), (*_flatten(self._by_source), *self._mesh.findings)
+        if before == set(now):
+            return
+        self.findings = now
+        new = [finding for finding in now if finding not in before]
+        for finding in new[:_SHOWN_AT_START]:
+            _log.log(observe.LEVELS[finding.problem.level], "%s", finding)
+        if len(new) > _SHOWN_AT_START:
+            _log.warning("and %d more; all of them are at /debug/problems", len(new) - _SHOWN_AT_START)
+        if gone := len(before.difference(now)):
+            _log.info("%d earlier findings no longer hold", gone)
+        _count(now)
+
+
+def _flatten(by_source: Mapping[str, Iterable[Finding]]) -> Iterable[Finding]:
+    for _, findings in sorted(by_source.items()):
+        yield from findings
+
+
+def _count(findings: Iterable[Finding]) -> None:
+    _FINDINGS.clear()
+    for finding in findings:
+        _FINDINGS.labels(finding.problem.code).inc()

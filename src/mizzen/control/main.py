@@ -1,0 +1,226 @@
+"""The composition root of `mizzen discovery`: sources, engine, authority and servers, started, run and stopped.
+
+    sources ─> Inputs ─> Pusher ─> engine ─> streams          authority ─> certificates of callers and servers
+                                                                  │
+    gRPC 15010 15012 15011: discovery, certificate service        └─> HTTP 15014 8080: metrics, debug, readiness
+
+In: `Options` and `Settings`. Out: a process that serves until it is told to stop. Ports open early and say that they are
+not ready; proxies are served once every source has delivered its first list. A failure of any part ends the process
+with one error, for its supervisor to start it again.
+"""
+
+import asyncio
+import contextlib
+import errno
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import grpc
+
+from mizzen import observe, settings
+from mizzen.ca import serving
+from mizzen.ca.service import CertificateService, watch_expiry
+from mizzen.compile import snapshot
+from mizzen.control import callers, http
+from mizzen.control.authority import RunningAuthority, keep_serving_certificate
+from mizzen.control.inputs import Inputs
+from mizzen.control.mesh import MeshSettings
+from mizzen.control.options import Address, Options
+from mizzen.errors import MizzenError
+from mizzen.incremental import Engine
+from mizzen.model.proxy import parse_node
+from mizzen.sources.watch import FileSource
+from mizzen.xds.discovery import Discovery
+from mizzen.xds.generator import EngineGenerator
+from mizzen.xds.server import Server
+
+_log = observe.scope()
+_LAG = observe.Histogram(
+    "mizzen_loop_lag_seconds", "How late the event loop wakes a sleeper.", (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
+)
+
+_FILES = "files"
+_TAKEN = (errno.EADDRINUSE, errno.EACCES)
+_LAG_EVERY = 0.25
+_LAG_REPORTED = 0.5
+_MESH_LOOK_EVERY = 0.5
+
+
+class _Stopping(Exception):
+    """Ends the task group from within."""
+
+
+class ControlPlane:
+    """One control plane."""
+
+    def __init__(self, options: Options, config: settings.Settings, clock: Callable[[], float] = time.time) -> None:
+        """Reads the mesh config's file, keys and authority; raises MizzenError for what would make it useless."""
+        self._options = options
+        self._config = config
+        self._mesh = MeshSettings(options.mesh_config)
+        self._stopping = asyncio.Event()
+        verifier = callers.load_verifier(options.token_keys, options.token_issuer, config.authority.audiences, clock)
+        authenticator = callers.build_authenticator(lambda: self._mesh.config, verifier)
+        self._running_authority = RunningAuthority(
+            config.authority, options.ca_dir, self._mesh.config.trust_domain, clock
+        )
+        self.authority = self._running_authority.authority
+        names = serving.control_plane_names(
+            config.instance.namespace, config.instance.revision, config.authority.custom_hosts
+        )
+        self._certificate = serving.ServingCertificate(self.authority, names, clock)
+        watch_expiry(self.authority)
+        self.engine = Engine()
+        self.discovery = Discovery(
+            generator=EngineGenerator(self.engine, snapshot.resources, snapshot.TYPES),
+            parse_node=parse_node,
+            authenticator=callers.StreamAuthenticator(authenticator),
+            settings=config,
+        )
+        self.inputs = Inputs(self.discovery.pusher, self._mesh, options, config)
+        self.source = FileSource(options.config)
+        self._pages = http.Pages(self.discovery.connections, self.inputs, authenticator, config, self.is_ready)
+        certificates = CertificateService(self.authority, authenticator)
+        self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
+        self.ports: dict[str, int] = {}
+        """The ports that are open, by flag."""
+        if verifier is None:
+            _log.warning("no --tokenKey is given, so callers on %s cannot prove who they are", options.secure)
+
+    def is_ready(self) -> bool:
+        """Whether proxies are served."""
+        return self.discovery.pusher.ready and not self._stopping.is_set()
+
+    def stop(self) -> None:
+        """End `run`, gracefully."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve until `stop`. Raises MizzenError when a part cannot be started or has failed."""
+        try:
+            async with self._http(), self._grpc(), asyncio.TaskGroup() as tasks:
+                self.inputs.expect(_FILES)
+                for name, part in {
+                    "push": self.discovery.pusher.run(),
+                    "authority": self._running_authority.run(),
+                    "certificate": keep_serving_certificate(self._certificate),
+                    "files": self._follow_files(),
+                    "mesh": self._follow_mesh(),
+                    "lag": _watch_lag(),
+                    "stop": self._wait_for_stop(),
+                }.items():
+                    tasks.create_task(part, name=name)
+        except ExceptionGroup as group:
+            failures = [error for error in _leaves(group) if not isinstance(error, _Stopping)]
+            if failures and isinstance(failures[0], MizzenError):
+                raise failures[0] from None
+            if failures:
+                raise
+        _log.info("stopped")
+
+    async def _wait_for_stop(self) -> None:
+        await self._stopping.wait()
+        _log.info("stopping")
+        raise _Stopping
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    async def _follow_files(self) -> None:
+        async for batch in self.source.watch():
+            self.inputs.take(_FILES, batch, self.source.contents.origins)
+
+    async def _follow_mesh(self) -> None:
+        """Read the mesh config's file again whenever it changes."""
+        while self._options.mesh_config:
+            await asyncio.sleep(_MESH_LOOK_EVERY)
+            if self._mesh.has_changed():
+                self._mesh.reload()
+                self.inputs.take_mesh()
+
+    @contextlib.asynccontextmanager
+    async def _http(self) -> AsyncIterator[None]:
+        wanted = (
+            ("--httpAddr", self._options.http, self._pages.readiness()),
+            ("--monitoringAddr", self._options.monitoring, self._pages.monitoring()),
+        )
+        async with contextlib.AsyncExitStack() as stack:
+            for flag, address, application in wanted:
+                if address is not None:
+                    server = http.Server(application, flag, address)
+                    self._opened(flag, address, await server.start())
+                    stack.push_async_callback(server.stop)
+            yield
+
+    @contextlib.asynccontextmanager
+    async def _grpc(self) -> AsyncIterator[None]:
+        options, certificate = self._options, self._certificate
+        self._listen("--grpcAddr", options.plain, None)
+        self._listen("--secureGRPCAddr", options.secure, certificate.credentials(mutual=False))
+        self._listen("--mutualGRPCAddr", options.mutual, certificate.credentials(mutual=True))
+        await self._server.start()
+        try:
+            yield
+        finally:
+            await self._server.stop(self.discovery.connections)
+
+    def _listen(self, flag: str, address: Address | None, credentials: grpc.ServerCredentials | None) -> None:
+        if address is None:
+            return
+        _require_free(flag, address)
+        try:
+            port = self._server.listen(address.grpc, credentials)
+        except MizzenError as error:
+            raise http.port_refused(flag, address, "the address is in use or not of this machine") from error
+        self._opened(flag, address, port)
+
+    def _opened(self, flag: str, address: Address, port: int) -> None:
+        self.ports[flag] = port
+        _log.info("%s listens on %s", flag, address._replace(port=port))
+
+
+def _require_free(flag: str, address: Address) -> None:
+    """Raise for a port in use before gRPC's library prints a page about it."""
+    if not address.port:
+        return
+    family = socket.AF_INET6 if ":" in address.host or (not address.host and socket.has_ipv6) else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            probe.bind((address.host, address.port))
+    except OSError as error:
+        if not address.host and family == socket.AF_INET6 and error.errno not in _TAKEN:
+            return  # No IPv6 here; gRPC falls back by itself.
+        raise http.port_refused(flag, address, error.strerror or str(error)) from error
+
+
+def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+async def _watch_lag() -> None:
+    """Measure how late the loop is; ends only when cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _LAG_EVERY
+        await asyncio.sleep(_LAG_EVERY)
+        lag = max(0.0, loop.time() - due)
+        _LAG.observe(lag)
+        if lag > _LAG_REPORTED:
+            _log.warning("the event loop was held for %.2f s", lag)
+
+
+async def run(options: Options, config: settings.Settings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    control_plane = ControlPlane(options, config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, control_plane.stop)
+    await control_plane.run()
