@@ -21,7 +21,7 @@ from mizzen.model.endpoints import Endpoint
 from mizzen.model.localities import LocalitySetting, locality_setting
 from mizzen.model.proxy import Dialect, Labels
 from mizzen.model.scope import ScopeId
-from mizzen.model.services import Port, Service, ServiceId, service
+from mizzen.model.services import Port, Service, ServiceId, port_of, service
 
 _endpoint_v3 = protos.package("envoy.config.endpoint.v3")
 
@@ -127,7 +127,7 @@ def load_assignment(
 ) -> Resource:
     """The load assignment of one cluster for every client of which these arguments are true."""
     found = service(db, target.service)
-    port = found.port(target.port) if found is not None else None
+    port = port_of(db, found, target.port) if found is not None else None
     if found is None or port is None or found.resolution in ("dns", "dns_round_robin", "dynamic_dns", "alias"):
         return _empty(target.name)
     rules = _rules(db, target.rule, target.port, target.subset)

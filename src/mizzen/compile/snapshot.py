@@ -24,7 +24,7 @@ from mizzen.compile.routes import sidecar as sidecar_routes
 from mizzen.compile.routes.destinations import RouteClient
 from mizzen.compile.routes.virtual_service import source_labels
 from mizzen.incremental import Engine, query
-from mizzen.model import destination_rules, mesh, proxy_configs, scope, targets, workloads
+from mizzen.model import destination_rules, gateways, mesh, proxy_configs, scope, targets, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -61,10 +61,30 @@ def _clusters(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     headers = proxy_configs.proxy_config(db, proxy.proxy_config).proxy_headers or ProxyHeaders()
     traits = client_traits(proxy, preserve_header_case=bool(headers.preserve_http1_header_case))
     selected = proxy_scope(db, proxy)
+    place = _place(db, proxy)
     if proxy.kind == "router":
-        return gateway_clusters.clusters(db, traits, selected, rule_labels(db, proxy))
-    served = targets.service_targets(db, proxy)
-    return sidecar_clusters.clusters(db, traits, selected, rule_labels(db, proxy), served)
+        return gateway_clusters.clusters(
+            db, traits, selected, rule_labels(db, proxy), place, _passes_mesh_tls(db, proxy)
+        )
+    sidecar = scope.sidecar(db, selected)
+    served = sidecar_clusters.Served(
+        targets=targets.service_targets(db, proxy),
+        addresses=proxy.ip_addresses if sidecar is not None and sidecar.spec.ingress else (),
+        captured=proxy.interception != "NONE",
+    )
+    return sidecar_clusters.clusters(db, traits, selected, rule_labels(db, proxy), place, served)
+
+
+def _passes_mesh_tls(db: Engine, proxy: Proxy) -> bool:
+    servers = gateways.gateway_servers(
+        db, workloads.proxy_workload(db, proxy).labels, targets.port_map(db, proxy), proxy.unprivileged
+    )
+    return any(s.server.tls is not None and s.server.tls.mode == "AUTO_PASSTHROUGH" for s in servers)
+
+
+def _place(db: Engine, proxy: Proxy) -> ClientPlace:
+    workload = workloads.proxy_workload(db, proxy)
+    return ClientPlace(locality=workload.locality, labels=workload.labels)
 
 
 def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
@@ -74,7 +94,7 @@ def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
         dialect=proxy.dialect,
         is_router=proxy.kind == "router",
         rule_labels=rule_labels(db, proxy),
-        place=ClientPlace(locality=workload.locality, labels=workload.labels),
+        place=_place(db, proxy),
         node_name=workload.node_name,
         networks=proxy.requested_networks,
     )

@@ -259,6 +259,15 @@ def services_of_host(db: Engine, host: str) -> tuple[Service, ...]:
     return tuple(sorted(found, key=lambda s: s.age_order))
 
 
+def port_of(db: Engine, found: Service, number: int) -> Port | None:
+    """The service's port of that number, or that of another object of its host and namespace."""
+    own = found.port(number)
+    if own is not None:
+        return own
+    alike = (s for s in services_of_host(db, found.host) if s.namespace == found.namespace)
+    return next((p for s in alike if (p := s.port(number)) is not None), None)
+
+
 class Audience(msgspec.Struct, frozen=True):
     """Who may see an object, once exportTo and its default are read."""
 

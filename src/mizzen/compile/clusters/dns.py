@@ -5,9 +5,11 @@ Golden cases: networking/se-dns, networking/se-wildcards, networking/mesh-dynami
 
 from typing import Any
 
+import msgspec
+
 from mizzen import protos
 from mizzen.api.networking.destination_rule import Subset
-from mizzen.compile.assignments import build_groups, build_localities
+from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
 from mizzen.compile.clusters.draft import Draft
 from mizzen.compile.clusters.static import dns_lookup_family
 from mizzen.compile.context import ClientTraits
@@ -15,6 +17,7 @@ from mizzen.compile.values import duration
 from mizzen.incremental import Engine
 from mizzen.model import endpoints, mesh
 from mizzen.model.endpoints import Endpoint
+from mizzen.model.localities import LocalitySetting
 from mizzen.model.protocols import Protocol
 from mizzen.model.services import Port, Service
 
@@ -27,8 +30,22 @@ _JITTER = {"nanos": 100_000_000}
 _MAX_UDP_QUERIES = {"value": 100}
 
 
+class Members(msgspec.Struct, frozen=True, kw_only=True):
+    """How a client orders the endpoints that its cluster carries."""
+
+    place: ClientPlace
+    setting: LocalitySetting | None
+    has_detection: bool
+
+
 def apply_dns(
-    db: Engine, draft: Draft, client: ClientTraits, found: Service, port: Port, subset: Subset | None
+    db: Engine,
+    draft: Draft,
+    client: ClientTraits,
+    found: Service,
+    port: Port,
+    subset: Subset | None,
+    order: Members,
 ) -> bool:
     """The DNS discovery of a service; False where no endpoint is known, so that there is no cluster."""
     family = dns_lookup_family(client.families, dual_stack=mesh.control_plane(db).dual_stack)
@@ -41,6 +58,9 @@ def apply_dns(
     if found.resolution == "dns_round_robin":
         members = members[:1]
     groups = build_groups(((e, e.tls_mode == "istio") for e in members), _cluster_id(db), client.dialect)
+    setting = order.setting
+    if subset is None or setting is None or not setting.failover_priority:
+        groups = apply_locality_setting(groups, setting, order.place, has_detection=order.has_detection)
     config = mesh.mesh_config(db)
     refresh = config.dns_refresh_rate
     draft.fields.update(

@@ -1,6 +1,7 @@
 """All clusters of a gateway: those of every visible service, and the black hole."""
 
 from mizzen.compile import resource
+from mizzen.compile.assignments import ClientPlace
 from mizzen.compile.clusters import static
 from mizzen.compile.clusters.sidecar import outbound_clusters
 from mizzen.compile.context import ClientTraits
@@ -12,9 +13,15 @@ from mizzen.model.scope import ScopeId
 
 
 @query
-def clusters(db: Engine, client: ClientTraits, scope_id: ScopeId, rule_labels: Labels) -> ResourceSet:
+def clusters(
+    db: Engine, client: ClientTraits, scope_id: ScopeId, rule_labels: Labels, place: ClientPlace
+) -> ResourceSet:
     """The clusters of every gateway of this namespace and kind."""
     return ResourceSet(
         resource.CLUSTER,
-        (*outbound_clusters(db, client, scope_id, rule_labels), static.black_hole(mesh.mesh_config(db))),
+        (
+            *outbound_clusters(db, client, scope_id, rule_labels, place),
+            static.black_hole(mesh.mesh_config(db)),
+            *(outbound_clusters(db, client, scope_id, rule_labels, place, True) if passes_mesh_tls else ()),
+        ),
     )

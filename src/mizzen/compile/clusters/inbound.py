@@ -17,6 +17,7 @@ from mizzen.compile.values import socket_address
 from mizzen.incremental import Engine, query
 from mizzen.model import destination_rules, mesh, names
 from mizzen.model.destination_rules import port_policy
+from mizzen.model.protocols import Protocol
 from mizzen.model.services import Service
 from mizzen.model.targets import ServiceTarget
 
@@ -60,30 +61,46 @@ def _build(
     policy = port_policy(rule.traffic_policy, primary.port.number) if rule is not None else None
     if rule is not None and rule.traffic_policy is not None:
         draft.istio_metadata["config"] = rule.config_path
-    policy = policy or TrafficPolicy()
+    apply_policy(db, draft, client, policy or TrafficPolicy(), pool, primary.port.protocol)
+    describe(draft, primary, targets)
+    return encode_resource(name, draft.message(client.dialect))
+
+
+def apply_policy(
+    db: Engine,
+    draft: Draft,
+    client: ClientTraits,
+    policy: TrafficPolicy,
+    pool: ConnectionPoolSettings | None,
+    protocol: Protocol,
+) -> None:
+    """Limits and HTTP version: the Sidecar's pool, else the rule's, else the mesh's."""
+    config = mesh.mesh_config(db)
     default = config.default_traffic_policy
     chosen = pool or policy.connection_pool or (default.connection_pool if default is not None else None)
     apply_connection_pool(draft, chosen, config)
-    apply_http_version(draft, chosen, primary.port.protocol, config, sniffs=True, upgrades=False)
-    draft.preserve_header_case = client.preserve_header_case and not primary.port.protocol.is_tcp
+    apply_http_version(draft, chosen, protocol, config, sniffs=True, upgrades=False)
+    draft.preserve_header_case = client.preserve_header_case and not protocol.is_tcp
     apply_retry_budget(draft, policy.retry_budget)
     draft.fields["common_lb_config"] = {}
-    _describe(draft, primary, targets)
-    return encode_resource(name, draft.message(client.dialect))
 
 
 def _apply_address(db: Engine, draft: Draft, client: ClientTraits, number: int) -> None:
     policy = mesh.mesh_config(db).inbound_traffic_policy
     if policy is not None and policy.mode == "LOCALHOST":
-        local = "::1" if client.families == "IPv6" else "127.0.0.1"
-        draft.fields.update(
-            type="STATIC",
-            load_assignment={
-                "cluster_name": draft.fields["name"],
-                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": socket_address(local, number)}}]}],
-            },
-        )
+        fixed_endpoint(draft, socket_address("::1" if client.families == "IPv6" else "127.0.0.1", number))
         return
+    apply_loopback(db, draft, client)
+
+
+def fixed_endpoint(draft: Draft, address: dict[str, Any]) -> None:
+    """One endpoint, known now."""
+    endpoints = [{"lb_endpoints": [{"endpoint": {"address": address}}]}]
+    draft.fields.update(type="STATIC", load_assignment={"cluster_name": draft.fields["name"], "endpoints": endpoints})
+
+
+def apply_loopback(db: Engine, draft: Draft, client: ClientTraits) -> None:
+    """The connection's original destination, reached from an address that capture lets pass."""
     source: dict[str, Any] = {"address": LOOPBACK_SOURCE[client.families], "port_value": 0}
     bind: dict[str, Any] = {"source_address": source}
     if client.families == "dual" and mesh.control_plane(db).dual_stack:
@@ -93,7 +110,7 @@ def _apply_address(db: Engine, draft: Draft, client: ClientTraits, number: int) 
     )
 
 
-def _describe(draft: Draft, primary: ServiceTarget, targets: tuple[ServiceTarget, ...]) -> None:
+def describe(draft: Draft, primary: ServiceTarget, targets: tuple[ServiceTarget, ...]) -> None:
     """The services that share the primary's port; what a ServiceEntry outside the mesh selects names none."""
     service = primary.service
     draft.peer_metadata = {"host": service.host, "service": service.name, "namespace": service.namespace}

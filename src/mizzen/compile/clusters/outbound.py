@@ -11,6 +11,7 @@ import msgspec
 
 from mizzen.api.networking.destination_rule import Subset
 from mizzen.api.networking.traffic_policy import TrafficPolicy
+from mizzen.compile.assignments import ClientPlace
 from mizzen.compile.clusters import dns
 from mizzen.compile.clusters.balancing import apply_load_balancer, apply_locality
 from mizzen.compile.clusters.draft import Draft
@@ -27,30 +28,46 @@ from mizzen.compile.filters import peers
 from mizzen.compile.resource import Resource, encode_resource
 from mizzen.compile.values import ADS_SOURCE, percent
 from mizzen.incremental import Engine, query
-from mizzen.model import endpoints, identities, mesh, names, policies
+from mizzen.model import destination_rules, endpoints, identities, mesh, names, policies
 from mizzen.model.destination_rules import MergedRule, RuleId, find_rule, port_policy, subset_policy
 from mizzen.model.localities import locality_setting
 from mizzen.model.protocols import Protocol
-from mizzen.model.services import Port, Service, ServiceId, service
+from mizzen.model.services import Port, Service, ServiceId, port_of, service
+
+DNS_RESOLUTIONS = ("dns", "dns_round_robin", "dynamic_dns")
 
 
 @query
 def service_clusters(
-    db: Engine, client: ClientTraits, service_id: ServiceId, ports: tuple[int, ...], rule: RuleId | None
+    db: Engine,
+    client: ClientTraits,
+    service_id: ServiceId,
+    ports: tuple[int, ...],
+    rule: RuleId | None,
+    place: ClientPlace,
+    sni_routed: bool = False,
 ) -> tuple[Resource, ...]:
-    """The clusters of a service on these ports: for each the default one, then the rule's subsets in order."""
+    """The clusters of a service on these ports: for each the default one, then the rule's subsets in order.
+
+    `sni_routed` gives their twins on a gateway that passes mutual TLS of the mesh through by its SNI.
+
+    `place` is where the client is, for services that DNS resolves: their clusters carry their endpoints. Pass an
+    empty one for all others.
+    """
     found = service(db, service_id)
     merged = find_rule(db, rule)
     if found is None or found.resolution == "alias":
         return ()
     resources = []
     for number in ports:
-        port = found.port(number)
+        port = port_of(db, found, number)
         if port is None or port.protocol is Protocol.UDP:
             continue
-        resources.append(_build(db, client, found, port, merged, None))
+        resources.append(_build(db, client, found, port, merged, None, place, sni_routed))
         if merged is not None and not _is_wildcard_dns(found):
-            resources.extend(_build(db, client, found, port, merged, subset) for subset in merged.subsets)
+            resources.extend(
+                _build(db, client, found, port, merged, subset, place, sni_routed) for subset in merged.subsets
+            )
     return tuple(r for r in resources if r is not None)
 
 
@@ -84,16 +101,29 @@ def effective_policy(db: Engine, rule: MergedRule | None, port: int, subset: Sub
 
 
 def _build(
-    db: Engine, client: ClientTraits, found: Service, port: Port, rule: MergedRule | None, subset: Subset | None
+    db: Engine,
+    client: ClientTraits,
+    found: Service,
+    port: Port,
+    rule: MergedRule | None,
+    subset: Subset | None,
+    place: ClientPlace,
+    sni_routed: bool,
 ) -> Resource | None:
     config = mesh.mesh_config(db)
     subset_name = subset.name if subset is not None else ""
-    name = names.subset_key(names.OUTBOUND, port.number, subset_name, found.host)
+    key = (port.number, subset_name, found.host)
+    name = names.sni_key(*key) if sni_routed else names.subset_key(names.OUTBOUND, *key)
     policy = effective_policy(db, rule, port.number, subset)
     draft = Draft(name, stat_name=cluster_stat_name(config.outbound_cluster_stat_name, name, found, port, subset_name))
     draft.set_default_thresholds()
-    if not _apply_discovery(db, draft, client, found, port, subset):
-        return None
+    setting = locality_setting(policy.load_balancer, found.traffic_distribution, config)
+    if found.resolution in DNS_RESOLUTIONS:
+        members = dns.Members(place=place, setting=setting, has_detection=_ejects(rule, port, subset))
+        if not dns.apply_dns(db, draft, client, found, port, subset, members):
+            return None
+    else:
+        _apply_discovery(draft, client, found, port)
     apply_connection_pool(draft, policy.connection_pool, config)
     apply_http_version(draft, policy.connection_pool, port.protocol, config, sniffs=not client.is_router)
     draft.preserve_header_case = client.preserve_header_case and not port.protocol.is_tcp
@@ -103,33 +133,34 @@ def _build(
         apply_load_balancer(draft, policy.load_balancer)
     _apply_health(draft, found, policy, is_subset=subset is not None)
     if "common_lb_config" in draft.fields:
-        setting = locality_setting(policy.load_balancer, found.traffic_distribution, config)
         apply_locality(draft, setting, policy.outlier_detection)
     _describe(draft, found, rule, subset)
     _apply_filters(draft, client, found, port)
-    peer = _peer(db, found, port, subset_name, rule, draft)
-    apply_transport(draft, policy.tls, peer, client, mesh_tls(db))
+    if not sni_routed:
+        peer = _peer(db, found, port, subset_name, rule, draft)
+        apply_transport(draft, policy.tls, peer, client, mesh_tls(db))
     wrap_in_proxy_protocol(draft, policy.proxy_protocol)
     return encode_resource(name, draft.message(client.dialect))
 
 
-def _apply_discovery(
-    db: Engine, draft: Draft, client: ClientTraits, found: Service, port: Port, subset: Subset | None
-) -> bool:
-    """How endpoints are found; False when the cluster cannot have any and is left out."""
-    if found.resolution == "client_side_lb" or (found.resolution == "passthrough" and client.is_router):
+def _ejects(rule: MergedRule | None, port: Port, subset: Subset | None) -> bool:
+    """Whether the rule itself ejects endpoints; the mesh's default does not make them fail over."""
+    policy = destination_rules.effective_policy(rule, port.number, subset.name if subset is not None else "")
+    return policy.outlier_detection is not None
+
+
+def _apply_discovery(draft: Draft, client: ClientTraits, found: Service, port: Port) -> None:
+    """How endpoints are found, other than by DNS."""
+    if found.resolution == "client_side_lb" or client.is_router:
         draft.fields.update(
             type="EDS",
             lb_policy="LEAST_REQUEST",
             eds_cluster_config={"eds_config": ADS_SOURCE, "service_name": draft.fields["name"]},
         )
-        return True
-    if found.resolution == "passthrough":
-        draft.fields.update(type="ORIGINAL_DST", lb_policy="CLUSTER_PROVIDED")
-        if not found.is_kubernetes and isinstance(port.target, int) and port.target != port.number:
-            draft.fields["original_dst_lb_config"] = {"upstream_port_override": {"value": port.target}}
-        return True
-    return dns.apply_dns(db, draft, client, found, port, subset)
+        return
+    draft.fields.update(type="ORIGINAL_DST", lb_policy="CLUSTER_PROVIDED")
+    if not found.is_kubernetes and isinstance(port.target, int) and port.target != port.number:
+        draft.fields["original_dst_lb_config"] = {"upstream_port_override": {"value": port.target}}
 
 
 def _apply_health(draft: Draft, found: Service, policy: TrafficPolicy, *, is_subset: bool) -> None:

@@ -97,7 +97,7 @@ def _upgrades(http: HTTPSettings, protocol: Protocol, mesh: MeshConfig) -> bool:
         return True
     if http.h2_upgrade_policy == "DO_NOT_UPGRADE":
         return False
-    return mesh.h2_upgrade_policy == "UPGRADE" and (protocol.is_http or protocol.is_auto)
+    return mesh.h2_upgrade_policy == "UPGRADE" and protocol.is_http
 
 
 def _apply_http2_options(draft: Draft, http: HTTPSettings) -> None:

@@ -3,10 +3,15 @@
 In: a proxy's selection of scope, traits and service targets. Out: one ResourceSet shared by equal sidecars.
 """
 
+import msgspec
+
 from mizzen.compile import resource
+from mizzen.compile.assignments import ClientPlace
 from mizzen.compile.clusters import static
+from mizzen.compile.clusters.dynamic_dns import dynamic_dns
 from mizzen.compile.clusters.inbound import inbound_clusters
-from mizzen.compile.clusters.outbound import service_clusters
+from mizzen.compile.clusters.ingress import Ingress, ingress_clusters
+from mizzen.compile.clusters.outbound import DNS_RESOLUTIONS, mesh_tls, service_clusters
 from mizzen.compile.context import ClientTraits
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.incremental import Engine, query
@@ -17,36 +22,68 @@ from mizzen.model.scope import ScopeId
 from mizzen.model.targets import ServiceTarget
 
 
+class Served(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """What a sidecar serves, and how traffic reaches it."""
+
+    targets: tuple[ServiceTarget, ...]
+    addresses: tuple[str, ...] = ()
+    """Its own addresses, where its Sidecar has ingress listeners; else left empty, so that equal pods share."""
+    captured: bool = True
+    """False in interception mode NONE."""
+
+
 @query
 def clusters(
     db: Engine,
     client: ClientTraits,
     scope_id: ScopeId,
     rule_labels: Labels,
-    targets: tuple[ServiceTarget, ...],
+    place: ClientPlace,
+    served: Served,
 ) -> ResourceSet:
-    """The clusters of every sidecar with this scope, these traits and these targets."""
+    """The clusters of every sidecar of which these arguments are true."""
     config = mesh.mesh_config(db)
-    sidecar = scope.sidecar(db, scope_id)
-    pool = sidecar.spec.inbound_connection_pool if sidecar is not None else None
+    dynamic = scope.outbound_policy(db, scope_id).mode == "ALLOW_ANY_DYNAMIC_DNS"
     return ResourceSet(
         resource.CLUSTER,
         (
-            *outbound_clusters(db, client, scope_id, rule_labels),
+            *outbound_clusters(db, client, scope_id, rule_labels, place),
             static.black_hole(config),
             static.passthrough(client, config),
-            *inbound_clusters(db, client, scope_id.namespace, targets, pool),
+            *((dynamic_dns(db, client, mesh_tls(db)),) if dynamic else ()),
+            *_inbound(db, client, scope_id, served),
             static.inbound_passthrough(client, config),
         ),
     )
 
 
+def _inbound(db: Engine, client: ClientTraits, scope_id: ScopeId, served: Served) -> tuple[Resource, ...]:
+    sidecar = scope.sidecar(db, scope_id)
+    if sidecar is not None and sidecar.spec.ingress:
+        ingress = Ingress(scope=scope_id, addresses=served.addresses)
+        return ingress_clusters(db, client, ingress, served.targets)
+    if not served.captured:
+        return ()
+    pool = sidecar.spec.inbound_connection_pool if sidecar is not None else None
+    return inbound_clusters(db, client, scope_id.namespace, served.targets, pool)
+
+
 @query
-def outbound_clusters(db: Engine, client: ClientTraits, scope_id: ScopeId, rule_labels: Labels) -> tuple[Resource, ...]:
+def outbound_clusters(
+    db: Engine,
+    client: ClientTraits,
+    scope_id: ScopeId,
+    rule_labels: Labels,
+    place: ClientPlace,
+    sni_routed: bool = False,
+) -> tuple[Resource, ...]:
     """The clusters of the services in scope, each under the rule that this scope's clients apply."""
     found: list[Resource] = []
     for service in scope.scope_services(db, scope_id):
+        if sni_routed and service.external:
+            continue
         rule = destination_rules.destination_rule(db, scope_id.namespace, service.host, service.namespace, rule_labels)
         ports = tuple(p.number for p in service.ports)
-        found.extend(service_clusters(db, client, service.id, ports, rule_id(rule)))
+        by_dns = place if service.resolution in DNS_RESOLUTIONS else ClientPlace()
+        found.extend(service_clusters(db, client, service.id, ports, rule_id(rule), by_dns, sni_routed))
     return tuple(found)
