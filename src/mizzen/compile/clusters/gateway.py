@@ -14,9 +14,17 @@ from mizzen.model.scope import ScopeId
 
 @query
 def clusters(
-    db: Engine, client: ClientTraits, scope_id: ScopeId, rule_labels: Labels, place: ClientPlace
+    db: Engine,
+    client: ClientTraits,
+    scope_id: ScopeId,
+    rule_labels: Labels,
+    place: ClientPlace,
+    passes_mesh_tls: bool,
 ) -> ResourceSet:
-    """The clusters of every gateway of this namespace and kind."""
+    """The clusters of every gateway of which these arguments are true.
+
+    One with an AUTO_PASSTHROUGH server has a twin of each cluster, named by the SNI that reaches it.
+    """
     return ResourceSet(
         resource.CLUSTER,
         (
