@@ -35,6 +35,8 @@ POD6, PEER6 = "fd77::2", "fd77::1"
 APP, PROXY = 1000, 1337
 PEER_PROGRAM = capture_peer.__file__
 
+Loader = Callable[[CaptureConfig], object]
+
 _serial = itertools.count()
 
 
@@ -101,6 +103,14 @@ def peer(pod: Namespace) -> Iterator[Namespace]:
         yield peer
 
 
+@pytest.fixture(params=["iptables", "nftables"])
+def load(request: pytest.FixtureRequest, pod: Namespace) -> Loader:
+    """Loads rules into `pod` by either tool: connections must not tell the difference."""
+    if request.param == "nftables":
+        return lambda config: apply.apply_native(config, namespace=pod.name)
+    return lambda config: apply.apply(config, namespace=pod.name)
+
+
 def _case(path: Path) -> tuple[CaptureConfig, Family]:
     head = dict(line[2:].split(": ", 1) for line in path.read_text().splitlines() if line.startswith("# "))
     config = parse_arguments(shlex.split(head["arguments"])).config
@@ -125,22 +135,24 @@ def test_the_kernel_shows_exactly_the_rules_that_were_loaded(pod: Namespace, pat
     assert not apply.apply(config, namespace=pod.name, variant=variant).changed
 
 
-def test_outbound_connections_of_the_application_arrive_at_15001(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(), namespace=pod.name)
+def test_outbound_connections_of_the_application_arrive_at_15001(pod: Namespace, peer: Namespace, load: Loader) -> None:
+    load(CaptureConfig())
     with pod.listening("15001") as arrived:
         assert pod.call(SERVICE, 80, f"--uid={APP}") == {"answer": "15001"}
         assert arrived()["destination"] == [SERVICE, 80]
 
 
-def test_the_proxys_own_connections_are_not_redirected(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(), namespace=pod.name)
+def test_the_proxys_own_connections_are_not_redirected(pod: Namespace, peer: Namespace, load: Loader) -> None:
+    load(CaptureConfig())
     with pod.listening("15001"), peer.listening("80") as arrived:
         assert pod.call(SERVICE, 80, f"--uid={PROXY}") == {"answer": "80"}
         assert arrived()["peer"] == POD
 
 
-def test_inbound_connections_arrive_at_15006_except_for_excluded_ports(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(exclude_inbound_ports=(15020,)), namespace=pod.name)
+def test_inbound_connections_arrive_at_15006_except_for_excluded_ports(
+    pod: Namespace, peer: Namespace, load: Loader
+) -> None:
+    load(CaptureConfig(exclude_inbound_ports=(15020,)))
     with pod.listening("15006", "8080", "15020", "15008") as arrived:
         assert peer.call(POD, 8080) == {"answer": "15006"}
         assert arrived() == {"port": 15006, "kind": "tcp", "peer": PEER, "destination": [POD, 8080]}
@@ -148,15 +160,17 @@ def test_inbound_connections_arrive_at_15006_except_for_excluded_ports(pod: Name
         assert peer.call(POD, 15008) == {"answer": "15008"}
 
 
-def test_only_listed_inbound_ports_are_captured(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(include_inbound_ports=(8080,)), namespace=pod.name)
+def test_only_listed_inbound_ports_are_captured(pod: Namespace, peer: Namespace, load: Loader) -> None:
+    load(CaptureConfig(include_inbound_ports=(8080,)))
     with pod.listening("15006", "8080", "9090"):
         assert peer.call(POD, 8080) == {"answer": "15006"}
         assert peer.call(POD, 9090) == {"answer": "9090"}
 
 
-def test_a_call_to_oneself_passes_the_proxy_and_then_reaches_the_application(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(), namespace=pod.name)
+def test_a_call_to_oneself_passes_the_proxy_and_then_reaches_the_application(
+    pod: Namespace, peer: Namespace, load: Loader
+) -> None:
+    load(CaptureConfig())
     with pod.listening("15001", "15006", "8080"):
         assert pod.call(POD, 8080, f"--uid={APP}") == {"answer": "8080"}
         assert pod.call("127.0.0.1", 8080, f"--uid={APP}") == {"answer": "8080"}
@@ -164,11 +178,11 @@ def test_a_call_to_oneself_passes_the_proxy_and_then_reaches_the_application(pod
         assert pod.call(POD, 8080, f"--uid={PROXY}", "--source=127.0.0.6") == {"answer": "8080"}
 
 
-def test_outbound_ranges_and_ports_decide_what_is_captured(pod: Namespace, peer: Namespace) -> None:
+def test_outbound_ranges_and_ports_decide_what_is_captured(pod: Namespace, peer: Namespace, load: Loader) -> None:
     config = CaptureConfig(
         include_outbound_ranges=("10.96.0.0/16",), exclude_outbound_ports=(81,), include_outbound_ports=(82,)
     )
-    apply.apply(config, namespace=pod.name)
+    load(config)
     with pod.listening("15001"), peer.listening("80", "81", "82"):
         assert pod.call(SERVICE, 80) == {"answer": "15001"}
         assert pod.call(SERVICE, 81) == {"answer": "81"}
@@ -176,8 +190,10 @@ def test_outbound_ranges_and_ports_decide_what_is_captured(pod: Namespace, peer:
         assert pod.call(PEER, 82) == {"answer": "15001"}
 
 
-def test_a_socket_mark_tells_the_proxys_traffic_where_only_one_user_exists(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(proxy_socket_mark=1337), namespace=pod.name)
+def test_a_socket_mark_tells_the_proxys_traffic_where_only_one_user_exists(
+    pod: Namespace, peer: Namespace, load: Loader
+) -> None:
+    load(CaptureConfig(proxy_socket_mark=1337))
     with pod.listening("15001", "15006", "8080"), peer.listening("80"):
         assert pod.call(SERVICE, 80) == {"answer": "15001"}
         assert pod.call(SERVICE, 80, "--mark=1337") == {"answer": "80"}
@@ -185,10 +201,10 @@ def test_a_socket_mark_tells_the_proxys_traffic_where_only_one_user_exists(pod: 
 
 
 def test_dns_of_the_application_is_answered_at_15053_and_that_of_the_proxy_is_not(
-    pod: Namespace, peer: Namespace
+    pod: Namespace, peer: Namespace, load: Loader
 ) -> None:
     config = CaptureConfig(redirect_dns=True, dns_servers=(SERVICE,))
-    apply.apply(config, namespace=pod.name)
+    load(config)
     proxy = ("15053", "--udp", "15053", f"--uid={PROXY}", "--bind=127.0.0.1")
     with pod.listening(*proxy) as arrived, peer.listening("53", "--udp", "53", f"--bind={SERVICE}") as escaped:
         assert pod.call(SERVICE, 53, "--udp", f"--uid={APP}") == {"answer": "hello"}
@@ -199,8 +215,8 @@ def test_dns_of_the_application_is_answered_at_15053_and_that_of_the_proxy_is_no
         assert pod.call(SERVICE, 53, f"--uid={PROXY}") == {"answer": "53"}
 
 
-def test_ipv6_is_captured_like_ipv4(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(ipv6=True), namespace=pod.name)
+def test_ipv6_is_captured_like_ipv4(pod: Namespace, peer: Namespace, load: Loader) -> None:
+    load(CaptureConfig(ipv6=True))
     with pod.listening("15001", "15006", "8080", "--v6") as arrived:
         assert pod.call(PEER6, 80, f"--uid={APP}") == {"answer": "15001"}
         assert arrived()["destination"] == [PEER6, 80]
@@ -208,8 +224,10 @@ def test_ipv6_is_captured_like_ipv4(pod: Namespace, peer: Namespace) -> None:
         assert arrived()["destination"] == [POD6, 8080]
 
 
-def test_transparent_capture_keeps_the_callers_address_and_the_destination(pod: Namespace, peer: Namespace) -> None:
-    apply.apply(CaptureConfig(mode=Mode.TPROXY, exclude_inbound_ports=(15020,)), namespace=pod.name)
+def test_transparent_capture_keeps_the_callers_address_and_the_destination(
+    pod: Namespace, peer: Namespace, load: Loader
+) -> None:
+    load(CaptureConfig(mode=Mode.TPROXY, exclude_inbound_ports=(15020,)))
     with pod.listening("15006", "15020", "--transparent") as arrived:
         assert peer.call(POD, 8080) == {"answer": "15006"}
         assert arrived() == {"port": 15006, "kind": "tcp", "peer": PEER, "destination": [POD, 8080]}
@@ -276,6 +294,36 @@ def test_the_command_loads_validates_and_removes(pod: Namespace, peer: Namespace
     failed = _mizzen(pod, "--run-validation", "--skip-rule-apply", "--probe-timeout=500ms")
     assert failed.returncode == 126
     assert "Error: capture is not in force: 127.0.0.6:15002" in failed.stderr
+
+
+def test_the_command_does_the_same_with_nftables_alone(pod: Namespace, peer: Namespace) -> None:
+    done = _mizzen(pod, "--native-nftables", "--run-validation")
+    assert (done.returncode, done.stderr) == (0, "capture rules loaded\ncapture is in force\n")
+    assert _mizzen(pod, "--native-nftables", "-m", "TPROXY", "-b", "80").returncode == 0
+    printed = _mizzen(pod, "--native-nftables", "--dry-run").stdout
+    assert run("ip", "netns", "exec", pod.name, "nft", "-f", "-", input=printed).returncode == 0
+    assert _mizzen(pod, "--native-nftables", "--cleanup-only").returncode == 0
+    assert "istio" not in pod.run("nft", "list", "ruleset").stdout
+
+
+def test_loading_with_nftables_again_replaces_the_rules(pod: Namespace) -> None:
+    apply.apply_native(CaptureConfig(mode=Mode.TPROXY, redirect_dns=True, capture_all_dns=True), namespace=pod.name)
+    apply.apply_native(CaptureConfig(), namespace=pod.name)
+    once = pod.run("nft", "list", "ruleset").stdout
+    apply.apply_native(CaptureConfig(), namespace=pod.name)
+    assert pod.run("nft", "list", "ruleset").stdout == once
+    assert "istio-output-dns" not in once
+    assert "istio-proxy-mangle" not in once
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_nftables_takes_the_rules_of_both_families(pod: Namespace, path: Path) -> None:
+    config, _ = _case(path)
+    apply.apply_native(msgspec.structs.replace(config, ipv6=True), namespace=pod.name)
+    listed = pod.run("nft", "list", "ruleset").stdout
+    rules = [build_rules(config, family) for family in Family]
+    shown = sum("counter packets" in line for line in listed.splitlines())
+    assert max(len(each.rules) for each in rules) <= shown <= sum(len(each.rules) for each in rules)
 
 
 def test_validation_works_for_transparent_capture(pod: Namespace, peer: Namespace) -> None:

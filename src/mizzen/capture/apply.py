@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from mizzen.capture import nft
 from mizzen.capture.config import CaptureConfig, Mode
 from mizzen.capture.render import render_restore
 from mizzen.capture.rule import Family, RuleSet
@@ -96,6 +97,26 @@ def verify(
         for family in families(config)
         for difference in compare(build_rules(config, family), read_state(backend, family))
     )
+
+
+def apply_native(config: CaptureConfig, *, namespace: str | None = None) -> None:
+    """Makes the namespace's capture rules those of `config` with nftables alone, in one transaction; always loads."""
+    text = nft.render_removal() + render_native_plan(config)
+    _run([*_enter(namespace), "nft", "-f", "-"], stdin=text)
+    if config.mode is Mode.TPROXY:
+        _route_marked(config, namespace)
+
+
+def clean_native(config: CaptureConfig, *, namespace: str | None = None) -> None:
+    """Takes away the tables of `apply_native`."""
+    _run([*_enter(namespace), "nft", "-f", "-"], stdin=nft.render_removal())
+    if config.mode is Mode.TPROXY:
+        _unroute_marked(config, namespace)
+
+
+def render_native_plan(config: CaptureConfig) -> str:
+    """What `apply_native` would load, for a person or for `nft -f`."""
+    return nft.render_nft([build_rules(config, family) for family in families(config)])
 
 
 def families(config: CaptureConfig) -> tuple[Family, ...]:
@@ -210,7 +231,9 @@ def _run(command: Sequence[str], *, stdin: str = "") -> str:
             command, input=stdin, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS
         )
     except FileNotFoundError as error:
-        raise CaptureError(f"no `{command[0]}` command found: install the packages iptables and iproute2") from error
+        raise CaptureError(
+            f"no `{command[0]}` command found: install the package that has it (iptables, nftables, iproute2)"
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise CaptureError(f"`{' '.join(command)}` did not end within {_TIMEOUT_SECONDS:.0f} s") from error
     if done.returncode:

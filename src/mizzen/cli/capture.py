@@ -34,17 +34,32 @@ def run(invocation: Invocation) -> int:
     """Does what the flags ask; the exit code."""
     config = invocation.config
     if invocation.dry_run:
-        sys.stdout.write(apply.render_plan(config))
+        native = invocation.native_nftables
+        sys.stdout.write(apply.render_native_plan(config) if native else apply.render_plan(config))
         return 0
-    place = {"namespace": invocation.namespace, "variant": invocation.variant}
     if invocation.cleanup_only:
-        outcome = apply.clean(config, **place)
-        click.echo("capture rules removed" if outcome.changed else "no capture rules to remove", err=True)
+        click.echo(_clean(invocation), err=True)
         return 0
     if not invocation.skip_rule_apply:
-        outcome = apply.apply(config, force=invocation.force_apply, **place)
-        click.echo("capture rules loaded" if outcome.changed else "capture rules were loaded already", err=True)
+        click.echo(_load(invocation), err=True)
     return _validate(invocation) if invocation.run_validation else 0
+
+
+def _load(invocation: Invocation) -> str:
+    if invocation.native_nftables:
+        apply.apply_native(invocation.config, namespace=invocation.namespace)
+        return "capture rules loaded"
+    place = {"namespace": invocation.namespace, "variant": invocation.variant}
+    outcome = apply.apply(invocation.config, force=invocation.force_apply, **place)
+    return "capture rules loaded" if outcome.changed else "capture rules were loaded already"
+
+
+def _clean(invocation: Invocation) -> str:
+    if invocation.native_nftables:
+        apply.clean_native(invocation.config, namespace=invocation.namespace)
+        return "capture rules removed"
+    outcome = apply.clean(invocation.config, namespace=invocation.namespace, variant=invocation.variant)
+    return "capture rules removed" if outcome.changed else "no capture rules to remove"
 
 
 def _validate(invocation: Invocation) -> int:
