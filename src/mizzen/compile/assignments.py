@@ -110,7 +110,7 @@ def build_localities(groups: Sequence[Group]) -> list[Any]:
                 "sub_zone": group.locality.subzone,
             },
             lb_endpoints=[message for _, message in group.members],
-            load_balancing_weight=wrapped(group.weight),
+            load_balancing_weight=wrapped(group.weight) if group.weight else None,
             priority=group.priority,
         )
         for group in groups

@@ -17,6 +17,7 @@ from mizzen.compile.clusters import sidecar as sidecar_clusters
 from mizzen.compile.context import client_traits
 from mizzen.compile.endpoints import EndpointClient
 from mizzen.compile.listeners import addresses
+from mizzen.compile.listeners import gateway as gateway_listeners
 from mizzen.compile.listeners import sidecar as sidecar_listeners
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes import gateway as gateway_routes
@@ -104,7 +105,7 @@ def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 def _listeners(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     del names  # Envoy always asks for all of them.
     if proxy.kind == "router":
-        return ResourceSet(resource.LISTENER, ())
+        return _listener_set(db, gateway_listeners.listeners(db, proxy))
     return _listener_set(db, sidecar_listeners.listeners(db, proxy))
 
 
