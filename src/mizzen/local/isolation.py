@@ -20,7 +20,8 @@ from mizzen.local.net import network
 from mizzen.local.processes import Identity
 
 PROXY_UID = 1337
-APPLICATION_UID = 1000
+APPLICATION_UID = 65532
+"""The user of containers that ask for none: nobody's, as images without a root user have it."""
 SOCKET_MARK = 1337
 READ_ANYTHING = "dac_read_search"
 

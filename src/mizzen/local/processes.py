@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -76,8 +77,12 @@ def build_argv(command: Command) -> tuple[str, ...]:
 class Process:
     """One started program; always awaited by whoever started it, or it stays as a zombie."""
 
+    awaited: ClassVar[set[int]] = set()
+    """The processes whose exit codes somebody will ask for."""
+
     def __init__(self, command: Command) -> None:
         self._popen = _start(command)
+        self.awaited.add(self._popen.pid)
         self._watch = os.pidfd_open(self._popen.pid)
         self.started = time.monotonic()
 
@@ -128,6 +133,8 @@ class Process:
             os.killpg(self._popen.pid, signal.SIGKILL)
 
     def close(self) -> None:
+        """After its end has been awaited."""
+        self.awaited.discard(self._popen.pid)
         os.close(self._watch)
 
 
@@ -160,6 +167,19 @@ def open_log(command: Command) -> int:
     return log
 
 
+def bury_orphans() -> None:
+    """Takes the exit codes of ended processes that were left to this one, the first of its namespace, by others."""
+    while os.getpid() == 1:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid in Process.awaited:
+            return
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(ended.si_pid, os.WNOHANG)
+
+
 class Supervisor:
     """Keeps one program running until it is stopped."""
 
@@ -168,10 +188,13 @@ class Supervisor:
         command: Callable[[], Awaitable[Command]],
         changed: Callable[[], None],
         restarts: Callable[[int], bool] = lambda _code: True,
+        ended: Callable[[str], None] = lambda _reason: None,
     ) -> None:
+        """`restarts` decides by the exit code; `ended` hears why a life ended that will be followed by another."""
         self._command = command
         self._changed = changed
         self._restarts_after = restarts
+        self._ended = ended
         self._ending = False
         self.process: Process | None = None
         self.restarts = 0
@@ -185,6 +208,7 @@ class Supervisor:
             code, seconds = await self._run_once()
             if self._ending or (code is not None and not self._restarts_after(code)):
                 return
+            self._ended(self.failure)
             delay = FIRST_DELAY_SECONDS if seconds > _HEALTHY_SECONDS else delay
             await asyncio.sleep(delay)
             delay = min(delay * 2, LONGEST_DELAY_SECONDS)
@@ -195,7 +219,7 @@ class Supervisor:
         try:
             process = Process(await self._command())
         except MizzenError as error:
-            self.failure = str(error)
+            self.failure = f"cannot be started: {error}"
             self._changed()
             return None, 0.0
         self.process = process

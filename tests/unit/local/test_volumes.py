@@ -47,18 +47,18 @@ def test_items_choose_keys_paths_and_modes():
     source = {
         "secret": {"secretName": "tls", "defaultMode": 0o440, "items": [{"key": "tls.key", "path": "k", "mode": 0o400}]}
     }
-    assert files(mount("v", "/etc/tls"), v=source) == {"etc/tls/k": File("etc/tls/k", b"K", 0o400)}
+    assert files(mount("v", "/etc/tls"), v=source) == {"etc/tls/k": File("etc/tls/k", b"K", 0o400, shared=True)}
 
 
 def test_a_sub_path_mounts_one_file():
     found = files(mount("v", "/etc/one.pem", subPath="tls.crt"), v={"secret": {"secretName": "tls"}})
-    assert found == {"etc/one.pem": File("etc/one.pem", b"C")}
+    assert found == {"etc/one.pem": File("etc/one.pem", b"C", shared=True)}
 
 
 def test_tokens_are_for_their_audience_and_private():
     projected = {"sources": [{"serviceAccountToken": {"path": "istio-token", "audience": "istio-ca"}}]}
     (file,) = files(mount("v", "/var/run/secrets/tokens"), v={"projected": projected}).values()
-    assert file == File("var/run/secrets/tokens/istio-token", b"token for istio-ca", 0o600)
+    assert file == File("var/run/secrets/tokens/istio-token", b"token for istio-ca", 0o600, shared=True)
 
 
 def test_the_downward_api_writes_labels():
@@ -92,12 +92,12 @@ def test_an_optional_source_that_is_not_there_is_empty():
 
 
 def test_files_are_laid_with_their_modes_and_replaced_whole(tmp_path):
-    listed = [File("etc/a", b"1", 0o600), File("data", mode=None)]
+    listed = [File("etc/a", b"1", 0o600), File("data", mode=None, shared=True), File("own", mode=None)]
     volumes.write(listed, tmp_path, None)
     first = (tmp_path / "etc/a").stat().st_ino
     volumes.write([File("etc/a", b"2", 0o644)], tmp_path, None)
     laid = tmp_path / "etc/a"
     assert (laid.read_bytes(), stat.S_IMODE(laid.stat().st_mode)) == (b"2", 0o644)
     assert laid.stat().st_ino != first
-    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o777
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("data", "own")] == [0o777, 0o700]
     assert sorted(path.name for path in (tmp_path / "etc").iterdir()) == ["a"]

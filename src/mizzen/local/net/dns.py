@@ -11,6 +11,7 @@ import random
 import socket
 import struct
 from collections.abc import Callable, Mapping
+from typing import cast
 
 import dns.exception
 import dns.flags
@@ -151,8 +152,7 @@ class _Datagrams(asyncio.DatagramProtocol):
         self._resolver = resolver
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         reply = self._resolver.reply(data, _UDP_BYTES)

@@ -33,6 +33,11 @@ class Subnets(msgspec.Struct, frozen=True, kw_only=True):
         return self.pods.network_address + 1
 
     @property
+    def control_plane(self) -> IPv4Address:
+        """The address of the control plane's Service."""
+        return self.services.network_address + 1
+
+    @property
     def resolver(self) -> IPv4Address:
         """The address that pods find in resolv.conf, where clusters by custom keep it."""
         return self.services.network_address + 10

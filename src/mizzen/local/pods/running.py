@@ -28,6 +28,7 @@ class Running:
         address: str,
         build: Callable[[], Command],
         changed: Callable[[], None],
+        ended: Callable[[str], None],
         restart_policy: str,
     ) -> None:
         self.container = container
@@ -36,7 +37,7 @@ class Running:
         self._changed = changed
         self._passing = container.readiness_probe is None
         self._was_ready = asyncio.Event()
-        self.supervisor = Supervisor(self._command, self._refresh, lambda code: restarts(restart_policy, code))
+        self.supervisor = Supervisor(self._command, self._refresh, lambda code: restarts(restart_policy, code), ended)
 
     async def _command(self) -> Command:
         return self._build()

@@ -23,6 +23,7 @@ from mizzen.inject import pod as injection
 from mizzen.inject.workload import PROXY
 from mizzen.local import isolation as users
 from mizzen.local import publish, runtime
+from mizzen.local.isolation import Isolation
 from mizzen.local.net import network
 from mizzen.local.pods import capture, containers, volumes
 from mizzen.local.pods.running import Running, run_once
@@ -34,6 +35,7 @@ _RETRY_SECONDS = 1.0
 _WITHDRAWN_SECONDS = 1.0
 """Between the end of a pod's endpoints and that of its programs, for callers to hear of it."""
 _GRACE_SECONDS = 10.0
+_ADMIN_PORT = 15000
 
 
 class Sandbox:
@@ -44,6 +46,8 @@ class Sandbox:
         self.address = address
         self.place = place
         self.namespace: int | None = None
+        self.laid = asyncio.Event()
+        """Set when the pod's folder is there."""
         self.terminating = False
         self.message = ""
         self._world = world
@@ -67,6 +71,16 @@ class Sandbox:
     @property
     def ready(self) -> bool:
         return self._complete and bool(self._running) and all(item.ready for item in self._running)
+
+    @property
+    def programs(self) -> list[Running]:
+        """What runs beside the sidecar."""
+        return [item for item in self._running if item.container.name != PROXY]
+
+    @property
+    def admin_address(self) -> tuple[str, int]:
+        """Where Envoy's admin interface listens, inside the pod's network."""
+        return (str(self.address) if self._world.isolation is Isolation.NONE else "127.0.0.1"), _ADMIN_PORT
 
     def present(self) -> publish.PresentPod:
         """The pod as a cluster would show it."""
@@ -137,7 +151,12 @@ class Sandbox:
         for container in _all_containers(self.pod):
             if container.name not in capture.CONTAINERS:
                 self._command(container)  # A reference that leads nowhere shows before anything runs.
-        account = self.pod.spec.service_account_name
+        await self.refresh_files()
+        self.laid.set()
+
+    async def refresh_files(self) -> None:
+        """Lays the files of the pod's volumes, with new tokens and what ConfigMaps and Secrets hold now."""
+        world, account = self._world, self.pod.spec.service_account_name
         files = volumes.build_files(
             self.pod, world.lookup, lambda audience: world.issue_token(self.key.namespace, account, audience)
         )
@@ -212,6 +231,7 @@ class Sandbox:
             str(self.address),
             lambda: self._command(container),
             self._world.changed,
+            lambda reason: self._world.say(f"{self.name}/{container.name} {reason} and is started again"),
             self.pod.spec.restart_policy,
         )
         self._running.append(running)
@@ -226,6 +246,8 @@ class Sandbox:
         base = {**world.base_environ, "HOSTNAME": self.key.name, "MIZZEN_ROOT": str(self.root)}
         if proxy:
             base |= world.agent_environ
+            if world.isolation is Isolation.NONE:
+                base["MIZZEN_BIND_ADDRESS"] = str(self.address)
         elif not container.command:
             raise LocalError(f"container {container.name} has no command: a local mesh runs programs, not images")
         program = containers.build_program(container, self.pod, base, world.lookup, world.machine)
@@ -236,7 +258,7 @@ class Sandbox:
             log=world.layout.log(self.key.namespace, self.key.name, container.name),
             identity=self._identity(container),
             namespace=self.namespace,
-            resolv_conf=world.resolv_conf(self.key.namespace, proxy),
+            resolv_conf=world.resolv_conf(self.key.namespace),
             bound_to_parent=not world.isolation.namespaces,
         )
 
@@ -260,9 +282,8 @@ class Sandbox:
             await asyncio.sleep(_WITHDRAWN_SECONDS)
         stated = self.pod.spec.termination_grace_period_seconds
         grace = _GRACE_SECONDS if stated is None else min(stated, _GRACE_SECONDS)
-        programs = [item for item in self._running if item.container.name != PROXY]
         proxies = [item for item in self._running if item.container.name == PROXY]
-        for group in (programs, proxies):
+        for group in (self.programs, proxies):
             await asyncio.gather(*(item.supervisor.stop(grace) for item in group))
 
 

@@ -17,6 +17,7 @@ from mizzen.api.kube.pods import KeyToPath, ObjectFieldSelector, Pod, Volume, Vo
 from mizzen.api.message import FreeForm
 from mizzen.api.meta import Key
 from mizzen.errors import LocalError
+from mizzen.inject.workload import PROXY
 from mizzen.local.pods.containers import Lookup, field_value
 
 Token = Callable[[str], str]
@@ -26,12 +27,13 @@ _DEFAULT_MODE = 0o644
 
 
 class File(msgspec.Struct, frozen=True):
-    """One file; `mode` None makes a directory that everybody in the pod may write to."""
+    """One file; `mode` None makes a directory for the proxy, or for everybody in the pod if it is shared."""
 
     path: str
     """Relative to the pod's folder."""
     content: bytes = b""
     mode: int | None = _DEFAULT_MODE
+    shared: bool = False
 
 
 def build_files(pod: Pod, lookup: Lookup, token: Token) -> tuple[File, ...]:
@@ -39,11 +41,13 @@ def build_files(pod: Pod, lookup: Lookup, token: Token) -> tuple[File, ...]:
     volumes = {volume.name: volume for volume in pod.spec.volumes}
     files: dict[str, File] = {}
     for container in (*pod.spec.init_containers, *pod.spec.containers):
+        shared = container.name != PROXY
         for mount in container.volume_mounts:
             if mount.name not in volumes:
                 raise LocalError(f"container {container.name} mounts {mount.name}, which is no volume of the pod")
             for file in _mounted(mount, volumes[mount.name], pod, lookup, token):
-                files[file.path] = file
+                earlier = files.get(file.path, file)
+                files[file.path] = msgspec.structs.replace(file, shared=shared or earlier.shared)
     return tuple(files[path] for path in sorted(files))
 
 
@@ -128,7 +132,7 @@ def write(files: Iterable[File], root: Path, owner: tuple[int, int] | None) -> N
         target = root / file.path
         if file.mode is None:
             _make_directory(target, owner, root)
-            target.chmod(0o777)
+            target.chmod(0o777 if file.shared else 0o700)
         else:
             _make_directory(target.parent, owner, root)
             _replace(target, file.content, file.mode, owner)

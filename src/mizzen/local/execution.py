@@ -1,0 +1,70 @@
+"""How a command gets into a pod that runs: by the namespaces of one of its processes.
+
+In: the state file's word on a pod. Out: the command line that enters, with the environment of the container's own
+process, or this process replaced by it.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from mizzen.errors import LocalError
+from mizzen.local.isolation import Isolation
+from mizzen.local.runtime import Container, Pod, State
+
+PROXY = "istio-proxy"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that runs inside a pod."""
+
+    argv: tuple[str, ...]
+    environ: Mapping[str, str]
+    directory: str
+
+
+def select_container(pod: Pod, name: str) -> Container:
+    """The container of that name; without one the first that is no proxy, as kubectl's default annotation has it."""
+    running = [item for item in pod.containers if item.pid]
+    chosen = [item for item in running if name in ("", item.name)]
+    chosen.sort(key=lambda item: not name and item.name == PROXY)
+    if chosen:
+        return chosen[0]
+    known = ", ".join(item.name for item in running) or "none"
+    wanted = f"container {name}" if name else "container"
+    raise LocalError(f"{pod.name}.{pod.namespace} has no running {wanted}; running: {known}")
+
+
+def build_entry(state: State, pod: Pod, name: str, command: tuple[str, ...]) -> Entry:
+    """The command as the container itself would run it."""
+    container = select_container(pod, name)
+    isolation = Isolation(state.isolation)
+    process = Path(f"/proc/{container.pid}")
+    try:
+        environ = _read_environ(process)
+        directory = os.readlink(process / "cwd")
+    except OSError as error:
+        raise LocalError(f"cannot look into {pod.name}.{pod.namespace}: {error.strerror}") from error
+    argv = list(command)
+    if container.uid is not None:
+        argv = ["setpriv", f"--reuid={container.uid}", f"--regid={container.uid}", "--clear-groups", "--", *argv]
+    if isolation.namespaces:
+        user = [] if isolation is Isolation.ROOT else ["--user", "--preserve-credentials"]
+        argv = ["nsenter", f"--target={container.pid}", *user, "--net", "--mount", f"--wd={directory}", "--", *argv]
+    return Entry(argv=tuple(argv), environ=environ, directory=directory)
+
+
+def _read_environ(process: Path) -> dict[str, str]:
+    pairs = (item.partition("=") for item in (process / "environ").read_bytes().decode(errors="replace").split("\0"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def replace_process(entry: Entry) -> NoReturn:
+    """Becomes the command."""
+    try:
+        os.execvpe(entry.argv[0], entry.argv, dict(entry.environ))
+    except OSError as error:
+        raise LocalError(f"cannot run {entry.argv[0]}: {error.strerror}") from error

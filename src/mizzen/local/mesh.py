@@ -1,0 +1,229 @@
+"""The mesh's own process: everything that runs is its child.
+
+In: `Options` as JSON on the command line, and the inherited end of the broker's socket pair. It makes the hub of the
+namespaces that it was started in, starts control plane and pods, and then goes round one loop: whenever manifests, a
+process or a probe change, it plans, starts and stops pods, publishes, and writes the state file. It ends in an orderly
+way when it is told to, or when the process that the user started is gone.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from mizzen.errors import MizzenError
+from mizzen.local import publishing, runtime
+from mizzen.local.control_plane import ControlPlane
+from mizzen.local.fleet import Fleet
+from mizzen.local.net import dns, network
+from mizzen.local.net.broker import Client
+from mizzen.local.net.forward import Forwarder
+from mizzen.local.options import Options
+from mizzen.local.plan import plan
+from mizzen.local.processes import bury_orphans
+from mizzen.local.publication import Publication
+from mizzen.local.surroundings import Surroundings
+from mizzen.local.timeline import Timeline
+from mizzen.local.workloads import expand
+from mizzen.sources.watch import Batch, FileSource
+
+_SETTLE_SECONDS = 0.03
+_REFRESH_SECONDS = 1800.0
+_BURY_SECONDS = 5.0
+
+
+class Mesh:
+    """One running mesh."""
+
+    def __init__(
+        self, surroundings: Surroundings, broker: Client, timeline: Timeline, tasks: asyncio.TaskGroup
+    ) -> None:
+        self._surroundings = surroundings
+        self._layout = surroundings.layout
+        self._broker = broker
+        self._timeline = timeline
+        self._tasks = tasks
+        self._wake = asyncio.Event()
+        self._source = FileSource(surroundings.options.manifests)
+        self._credentials = surroundings.make_credentials()
+        self._inventory = surroundings.make_inventory(self._credentials)
+        self._publication = Publication(surroundings, self._inventory, broker)
+        self._resolver = dns.Resolver(lambda: self._publication.zone)
+        self._control_plane = surroundings.make_control_plane(self._credentials, self._wake.set, timeline.say)
+        self._fleet = Fleet(
+            surroundings.make_world(self._inventory, self._credentials, self._wake.set, timeline.say), tasks
+        )
+        self._control_addresses: Mapping[str, str] = {}
+        self._forwarders: list[Forwarder] = []
+        self._told: set[str] = set()
+        self._was_ready = False
+
+    async def run(self) -> None:
+        """Until told to end; everything that was started has ended then."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._broker.gone.set)
+        parts = [
+            self._tasks.create_task(self._follow_manifests(), name="manifests"),
+            self._tasks.create_task(self._keep_house(), name="housekeeping"),
+        ]
+        await self._broker.gone.wait()
+        self._timeline.progress("")
+        self._timeline.say("stopping")
+        for part in parts:
+            part.cancel()
+        for forwarder in self._forwarders:
+            forwarder.close()
+        self._publication.ports.close()
+        self._resolver.close()
+        await self._fleet.close()
+
+    # -- manifests ------------------------------------------------------------------------------------------------
+
+    async def _follow_manifests(self) -> None:
+        """The first batch starts the mesh, every later one changes it."""
+        async with asyncio.TaskGroup() as parts:
+            async for batch in self._source.watch():
+                first = not self._inventory.taken
+                self._take(batch)
+                if first:
+                    await self._begin(parts)
+                self._wake.set()
+
+    def _take(self, batch: Batch) -> None:
+        self._inventory.take(self._source.contents.objects)
+        for finding in batch.findings:
+            self._tell_once(f"{finding.problem.level}: {finding}")
+        for key in self._inventory.unrun():
+            self._tell_once(f"warning: {key}: a local mesh does not run it")
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._timeline.line(f"         {text}")
+
+    async def _begin(self, parts: asyncio.TaskGroup) -> None:
+        """Hub, resolver, objects, control plane, ports, and then the loop that does the rest."""
+        surroundings, options = self._surroundings, self._surroundings.options
+        wishes = publishing.select_wishes(self._inventory.services(), options.ports)
+        publishing.require_all(wishes, options.ports)
+        if surroundings.isolation.namespaces:
+            await asyncio.to_thread(network.lay_hub, surroundings.subnets)
+            for address in (surroundings.subnets.resolver, surroundings.subnets.hub):
+                await self._resolver.listen(str(address))
+        await self._publication.publish(())
+        parts.create_task(self._control_plane.run(), name="control-plane")
+        parts.create_task(self._announce(self._control_plane), name="control-plane/ready")
+        self._control_addresses, self._forwarders = await self._publication.ports.open_control_plane(
+            self._control_plane.addresses.by_name
+        )
+        parts.create_task(self._reconcile(), name="reconcile")
+
+    async def _announce(self, control_plane: ControlPlane) -> None:
+        await control_plane.wait_ready()
+        self._timeline.say("control plane ready")
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    async def _reconcile(self) -> None:
+        """Again and again: plan, act, publish, tell. Changes that come close together are one."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await asyncio.sleep(_SETTLE_SECONDS)
+            wanted = expand(self._inventory.objects.values())
+            for action in plan(wanted, self._fleet.running()):
+                self._fleet.act(action)
+            try:
+                await self._publication.publish(self._fleet.present())
+            except MizzenError as failed:
+                self._tell_once(f"error: {failed}")
+            self._report(len(wanted))
+
+    def _report(self, wanted: int) -> None:
+        pods = self._fleet.describe()
+        ready = sum(pod.ready for pod in pods)
+        complete = self._control_plane.ready and ready == len(pods) == wanted
+        state = self._describe(pods, ready=complete)
+        runtime.write_state(self._layout, state)
+        if complete and not self._was_ready:
+            self._was_ready = True
+            self._timeline.progress("")
+            self._announce_ready(state)
+        elif not self._was_ready:
+            self._timeline.progress(f"{ready} of {wanted} pods ready")
+
+    def _announce_ready(self, state: runtime.State) -> None:
+        sidecars = sum(pod.sidecar for pod in state.pods)
+        self._timeline.say(f"mesh {state.mesh} ready: {len(state.pods)} pods, {sidecars} of them with a proxy")
+        for item in state.published:
+            self._timeline.line(f"         {item.address} leads to {item.service}.{item.namespace}:{item.port}")
+
+    def _describe(self, pods: tuple[runtime.Pod, ...], *, ready: bool) -> runtime.State:
+        supervisor = self._control_plane.supervisor
+        return runtime.State(
+            mesh=self._layout.name,
+            isolation=str(self._surroundings.isolation),
+            pid=self._surroundings.options.outer,
+            inner=int(os.readlink("/proc/self")),
+            manifests=self._surroundings.options.manifests,
+            ready=ready,
+            control_plane=runtime.ControlPlane(
+                pid=supervisor.process.host_pid if supervisor.process else 0,
+                ready=self._control_plane.ready,
+                restarts=supervisor.restarts,
+                token=str(self._credentials.client_token),
+                root=str(self._credentials.root_file),
+                **self._control_addresses,
+            ),
+            published=self._publication.ports.describe(),
+            pods=pods,
+        )
+
+    async def _keep_house(self) -> None:
+        """Buries orphans often, renews files now and then."""
+        renewed = time.monotonic()
+        while True:
+            await asyncio.sleep(_BURY_SECONDS)
+            bury_orphans()
+            if time.monotonic() - renewed > _REFRESH_SECONDS:
+                renewed = time.monotonic()
+                await self._fleet.refresh_files()
+
+
+async def run(options: Options, pair: socket.socket, environ: Mapping[str, str]) -> None:
+    """One mesh from start to end."""
+    timeline = Timeline(sys.stdout, time.monotonic, start=options.started, terminal=options.terminal)
+    surroundings = Surroundings.of(options, environ)
+    surroundings.layout.create()
+    async with asyncio.TaskGroup() as tasks:
+        await Mesh(surroundings, Client(pair), timeline, tasks).run()
+
+
+def main(arguments: list[str], environ: Mapping[str, str]) -> int:
+    """The process's entry; says what failed in one line."""
+    options = msgspec.json.decode(arguments[1], type=Options)
+    pair = socket.socket(fileno=int(arguments[2]))
+    try:
+        asyncio.run(run(options, pair, environ))
+    except* MizzenError as failed:
+        sys.stderr.write(f"Error: {_first(failed)}\n")
+        return_code = 1
+    else:
+        return_code = 0
+    return return_code
+
+
+def _first(failed: BaseException) -> BaseException:
+    while isinstance(failed, BaseExceptionGroup):
+        failed = failed.exceptions[0]
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv, dict(os.environ)))
