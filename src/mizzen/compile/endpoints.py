@@ -163,6 +163,8 @@ def _members(
             continue
         if networks and (workload.network if workload is not None else "") not in networks:
             continue
+        if endpoint.health == "TERMINATING":
+            continue
         if (endpoint.health == "UNHEALTHY" and healthy_only) or (endpoint.health == "DRAINING" and not session):
             continue
         yield endpoint, speaks_mutual_tls(db, endpoint, rules.policy)

@@ -23,7 +23,9 @@ from mizzen.model.proxy import Locality
 from mizzen.model.services import Service, ServiceId, service, services_of_host
 from mizzen.model.workloads import TLS_MODE, Workload
 
-Health = Literal["HEALTHY", "UNHEALTHY", "DRAINING"]
+Health = Literal["HEALTHY", "UNHEALTHY", "DRAINING", "TERMINATING"]
+"""TERMINATING is an endpoint that is not ready and does not say whether it is going: nobody balances to it, but the
+listeners of a headless service still know its address (golden case networking/headless-services)."""
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 PERSISTENT_SESSION = "istio.io/persistent-session"
@@ -155,15 +157,15 @@ def _of_slice(
 
 
 def _slice_health(endpoint: SliceEndpoint, session: bool, publish_not_ready: bool) -> Health | None:
-    """The health that conditions say; None for a terminating endpoint, which nobody is told."""
+    """The health that conditions say; None for an endpoint that says it is terminating, which nobody is told."""
     conditions = endpoint.conditions
     if conditions.ready is not False or publish_not_ready:
         return "HEALTHY"
     if session and conditions.serving is not False and conditions.terminating is not False:
         return "DRAINING"
-    if conditions.terminating is not False:
-        return None
-    return "UNHEALTHY"
+    if conditions.terminating is None:
+        return "TERMINATING"
+    return None if conditions.terminating else "UNHEALTHY"
 
 
 def _entry_endpoints_of_kube(db: Engine, found: Service) -> Iterator[Endpoint]:
