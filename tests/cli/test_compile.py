@@ -223,7 +223,7 @@ def test_an_unreadable_input_is_fatal(tmp_path: pathlib.Path) -> None:
     assert "cannot read" in fails("-f", tmp_path / "none.yaml", *FRONT)
     assert "is not UTF-8 text" in fails("-f", tmp_path / "binary.yaml", *FRONT)
     assert "cannot read" in fails("-f", BASE, "--node", tmp_path / "none.json")
-    assert "cannot read" in fails("-f", BASE, "--mesh", tmp_path / "mesh.yaml", *FRONT)
+    assert f"--mesh: {tmp_path / 'mesh.yaml'}:1" in fails("-f", BASE, "--mesh", tmp_path / "mesh.yaml", *FRONT)
 
 
 @pytest.mark.parametrize("arguments", [(), ("-f", BASE), ("-f", BASE, *FRONT, "--node", "x"), FRONT])

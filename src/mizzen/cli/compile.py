@@ -20,8 +20,8 @@ from mizzen.cli.flags import Command
 from mizzen.errors import DecodeError, MizzenError, SourceError
 
 if TYPE_CHECKING:
+    from mizzen import settings
     from mizzen.api.mesh.config import MeshConfig
-    from mizzen.api.problems import Problem
     from mizzen.incremental import Engine
     from mizzen.model.proxy import Proxy
     from mizzen.sources.files import Contents
@@ -89,9 +89,7 @@ def _fill(contents: "Contents", mesh_file: str) -> "Engine":
     engine = Engine()
     for key, value in contents.objects.items():
         engine.set(key, value)
-    config = _mesh_config(contents, mesh_file)
-    if config is not None:
-        engine.set(mesh.MESH, config)
+    engine.set(mesh.MESH, _mesh_config(contents, mesh_file, read))
     engine.set(
         mesh.CONTROL_PLANE,
         mesh.ControlPlane(
@@ -104,31 +102,23 @@ def _fill(contents: "Contents", mesh_file: str) -> "Engine":
     return engine
 
 
-def _mesh_config(contents: "Contents", mesh_file: str) -> "MeshConfig | None":
-    """The file's mesh config, else that of the ConfigMap `istio` among the objects."""
-    from mizzen.api.mesh.merge import default_mesh_config, merge_mesh_config
-    from mizzen.api.meta import Key
-    from mizzen.sources import documents
+def _mesh_config(contents: "Contents", mesh_file: str, read: "settings.Settings") -> "MeshConfig":
+    """The file's mesh config; without a file that of the ConfigMap among the objects, as the control plane takes it."""
+    from mizzen.control import mesh
+    from mizzen.sources.origins import Origin
 
-    if mesh_file:
-        where, text = mesh_file, targets.read_file(mesh_file).decode("utf-8-sig", errors="replace")
-    else:
-        found: Any = contents.objects.get(Key("ConfigMap", default_mesh_config().root_namespace, "istio"))
-        if found is None or "mesh" not in found.data:
-            return None
-        where, text = "ConfigMap istio", found.data["mesh"]
     try:
-        parsed = documents.parse_yaml(text)
-    except DecodeError as bad:
-        raise SourceError(f"cannot read {where}: {bad}") from bad
-    config, problems = merge_mesh_config(parsed[0].value if parsed else None)
-    _tell(where, problems)
-    return config
-
-
-def _tell(where: str, problems: "Sequence[Problem]") -> None:
-    for problem in problems:
-        click.echo(f"{problem.level}: {where}: {problem}", err=True)
+        found = mesh.MeshSettings(mesh_file)
+    except SourceError as bad:
+        # The control plane names its own flag.
+        raise SourceError(str(bad).replace("--meshConfig: ", "--mesh: ")) from bad
+    key = mesh.config_map_key(read.instance.namespace, read.instance.revision)
+    config_map: Any = contents.objects.get(key)
+    if not mesh_file and config_map is not None:
+        found.follow(config_map, contents.origins.get(key, Origin(str(key))))
+    for finding in found.findings:
+        click.echo(f"{finding.problem.level}: {finding}", err=True)
+    return found.config
 
 
 def _find_proxy(contents: "Contents", *, node_file: str, pod: str) -> "Proxy":
