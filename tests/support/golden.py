@@ -171,6 +171,13 @@ def set_object(db: Engine, document: dict[str, Any]) -> None:
         db.set(decoded.key, decoded.object)
 
 
+def remove_object(db: Engine, document: dict[str, Any]) -> None:
+    """Take an object out again."""
+    key = decode_object(document).key
+    if key is not None:
+        db.remove(key)
+
+
 def proxy_of(case: Case, name: str, dialect: str = "istio") -> Proxy:
     """The case's proxy of that name."""
     node = node_of(case.proxies[name])

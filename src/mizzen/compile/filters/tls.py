@@ -6,12 +6,14 @@ Golden cases: base, security/mesh-tls-settings, gateway/tls-credentials, gateway
 """
 
 import functools
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from mizzen import protos
 from mizzen.compile.filters import sds
+from mizzen.compile.filters.dialect import Dialect
 
 _core_v3 = protos.package("envoy.config.core.v3")
 _tls_v3 = protos.package("envoy.extensions.transport_sockets.tls.v3")
@@ -40,6 +42,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
 class WorkloadTls(msgspec.Struct, frozen=True, kw_only=True):
     """Mutual TLS that a sidecar terminates with its workload's certificate."""
 
+    dialect: Dialect
     trust_domains: tuple[str, ...]
     """Only peers of these trust domains are let in; none given means that any certificate of the root is."""
     minimum: Version = "TLSv1_2"
@@ -54,6 +57,7 @@ class WorkloadTls(msgspec.Struct, frozen=True, kw_only=True):
 class ServerTls(msgspec.Struct, frozen=True, kw_only=True):
     """TLS that a Gateway's server (or a Sidecar's ingress listener) terminates."""
 
+    dialect: Dialect
     mode: Literal["SIMPLE", "MUTUAL", "OPTIONAL_MUTUAL", "ISTIO_MUTUAL"]
     credentials: tuple[str, ...] = ()
     """Names of credentials; the trusted roots belong to the first."""
@@ -73,6 +77,27 @@ class ServerTls(msgspec.Struct, frozen=True, kw_only=True):
     file_credential: bool = False
 
 
+_NAME_TYPES = ("DNS", "URI", "EMAIL", "IP_ADDRESS")
+
+
+def match_names(dialect: Dialect, matchers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The field of a validation context that names acceptable peers by string matchers over their certificate's names.
+
+    Upstream Envoy warns of the field that Istio uses; the other spelling asks for each kind of name by itself.
+    """
+    wanted = list(matchers)
+    if dialect == "istio" or not wanted:
+        return {"match_subject_alt_names": wanted}
+    typed = [{"san_type": kind, "matcher": matcher} for matcher in wanted for kind in _kinds(matcher)]
+    return {"match_typed_subject_alt_names": typed}
+
+
+def _kinds(matcher: dict[str, Any]) -> tuple[str, ...]:
+    """The kinds of names that the matcher may be about; a SPIFFE identity is a URI."""
+    text = matcher.get("exact", matcher.get("prefix", ""))
+    return ("URI",) if text.startswith("spiffe://") else _NAME_TYPES
+
+
 def _socket(context: Any) -> Any:
     return _core_v3.TransportSocket(name=SOCKET, typed_config=protos.pack(context))
 
@@ -86,7 +111,7 @@ def build_workload_socket(tls: WorkloadTls, alpn: tuple[str, ...]) -> Any:
         certificate = sds.build_file_secret(name, file_credential=tls.file_credential)
     if tls.root_file:
         root = sds.build_file_secret(sds.file_root_name(tls.root_file), file_credential=tls.file_credential)
-    names = [{"prefix": f"spiffe://{domain}/"} for domain in tls.trust_domains]
+    names = match_names(tls.dialect, ({"prefix": f"spiffe://{domain}/"} for domain in tls.trust_domains))
     return _socket(
         _tls_v3.DownstreamTlsContext(
             require_client_certificate={"value": True},
@@ -100,7 +125,7 @@ def build_workload_socket(tls: WorkloadTls, alpn: tuple[str, ...]) -> Any:
                 },
                 "tls_certificate_sds_secret_configs": [certificate],
                 "combined_validation_context": {
-                    "default_validation_context": {"match_subject_alt_names": names},
+                    "default_validation_context": names,
                     "validation_context_sds_secret_config": root,
                 },
             },
@@ -148,12 +173,9 @@ def _certificates(tls: ServerTls) -> dict[str, Any]:
 
 
 def _validation(tls: ServerTls) -> dict[str, Any]:
-    names = [{"exact": name} for name in tls.subject_alt_names]
+    context = match_names(tls.dialect, ({"exact": name} for name in tls.subject_alt_names))
     if tls.mode == "SIMPLE":
-        if names and tls.credentials:
-            return {"validation_context": {"match_subject_alt_names": names}}
-        return {}
-    context: dict[str, Any] = {"match_subject_alt_names": names}
+        return {"validation_context": context} if tls.subject_alt_names and tls.credentials else {}
     if tls.mode == "ISTIO_MUTUAL":
         return _combined(context, sds.build_workload_secret(sds.ROOT))
     if tls.insecure_skip_verify:

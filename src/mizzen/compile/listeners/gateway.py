@@ -59,6 +59,7 @@ def gateway_settings(db: Engine, own: Profile, policy_keys: tuple[Key, ...], exa
 def _router(db: Engine, proxy: Proxy) -> Router:
     labels = workloads.proxy_workload(db, proxy).labels
     return Router(
+        dialect=proxy.dialect,
         client=Client(
             scope=ScopeId(proxy.namespace),
             rule_labels=destination_rules.selector_labels(db, proxy.namespace, labels),

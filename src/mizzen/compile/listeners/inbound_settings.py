@@ -6,6 +6,7 @@ Golden cases: base, security/mesh-tls-settings, networking/mesh-http-settings.
 
 from mizzen.api.meta import Key
 from mizzen.compile.filters import alpn
+from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.filters.http import HttpPolicies
 from mizzen.compile.filters.tls import DEFAULT_CIPHERS, Files, WorkloadTls
 from mizzen.compile.listeners import settings, telemetry
@@ -37,11 +38,12 @@ def inbound_settings(
 
 
 @query
-def server_tls(db: Engine, files: TlsFiles, file_credential: bool) -> WorkloadTls:
+def server_tls(db: Engine, dialect: Dialect, files: TlsFiles, file_credential: bool) -> WorkloadTls:
     """How a workload's mutual TLS is terminated: the mesh's parameters, and its certificate."""
     config = mesh.mesh_config(db)
     chosen = config.mesh_mtls
     return WorkloadTls(
+        dialect=dialect,
         trust_domains=identities.accepted_trust_domains(db),
         minimum="TLSv1_3" if chosen is not None and chosen.min_protocol_version == "TLSV1_3" else "TLSv1_2",
         ciphers=chosen.cipher_suites if chosen is not None and chosen.cipher_suites else DEFAULT_CIPHERS,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from mizzen.api.mesh.config import TLSConfig
 from mizzen.api.networking.gateway import ServerTLSSettings
 from mizzen.compile.filters import sds
+from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.filters.tls import Files, ServerTls, Version
 
 _VERSIONS: dict[str, Version] = {
@@ -42,20 +43,28 @@ _CIPHERS = frozenset(
 
 
 def server_tls(
-    settings: ServerTLSSettings, defaults: TLSConfig | None, external: sds.ExternalSds, *, file_credential: bool
+    settings: ServerTLSSettings,
+    defaults: TLSConfig | None,
+    external: sds.ExternalSds,
+    dialect: Dialect,
+    *,
+    file_credential: bool,
 ) -> ServerTls | None:
     """The context of a server that terminates TLS; None for one that does not."""
     mode = settings.mode
-    if mode in ("PASSTHROUGH", "AUTO_PASSTHROUGH"):
+    if mode == "PASSTHROUGH":
+        return None
+    if mode == "AUTO_PASSTHROUGH":
         return None
     if mode == "ISTIO_MUTUAL":
-        return ServerTls(mode=mode, subject_alt_names=settings.subject_alt_names)
+        return ServerTls(dialect=dialect, mode=mode, subject_alt_names=settings.subject_alt_names)
     base = defaults or TLSConfig()
     minimum = (
         settings.min_protocol_version if settings.min_protocol_version != "TLS_AUTO" else base.min_protocol_version
     )
     credentials = settings.credential_names or ((settings.credential_name,) if settings.credential_name else ())
     return ServerTls(
+        dialect=dialect,
         mode=mode,
         credentials=credentials,
         ca_credential=settings.ca_cert_credential_name,

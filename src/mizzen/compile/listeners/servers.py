@@ -12,6 +12,7 @@ import msgspec
 
 from mizzen.api.networking.virtual_service import L4MatchAttributes, TLSMatchAttributes
 from mizzen.compile.filters import alpn, sds
+from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.filters.network import TcpRoute
 from mizzen.compile.filters.tls import ServerTls
 from mizzen.compile.listeners import destinations, streams
@@ -30,6 +31,7 @@ from mizzen.model.virtual_services import VirtualServiceRef, qualify_gateway, vi
 class Router(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A gateway, as far as its listeners follow from it."""
 
+    dialect: Dialect
     client: Client
     labels: Labels
     """By which Gateways select it."""
@@ -130,7 +132,7 @@ def _tls(db: Engine, router: Router, server: GatewayServer) -> ServerTls | None:
         return None
     defaults = mesh.mesh_config(db).tls_defaults
     external = external_sds(db, router.external_sds)
-    return server_tls(settings, defaults, external, file_credential=router.file_credential)
+    return server_tls(settings, defaults, external, router.dialect, file_credential=router.file_credential)
 
 
 @query

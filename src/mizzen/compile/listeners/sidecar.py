@@ -143,7 +143,7 @@ def _inbound_listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
     shared = inbound_settings.inbound_settings(
         db,
         own,
-        inbound_settings.server_tls(db, proxy.tls_files, proxy.file_credential),
+        inbound_settings.server_tls(db, proxy.dialect, proxy.tls_files, proxy.file_credential),
         applying,
         proxy.inbound_exact_balance,
     )

@@ -1,0 +1,39 @@
+# The commands of the README. Everything that they need is installed by themselves; as root on Debian that includes
+# iproute2, iptables and venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: demo test check bench venv system clean
+
+demo: system venv
+	$(BIN)/python samples/demo.py
+
+test: system venv check
+	$(PYTEST) tests/unit tests/golden tests/wire tests/cli
+
+check: venv
+	$(BIN)/ruff check src tests samples bench
+	$(BIN)/ruff format --check src tests samples bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: venv
+	$(BIN)/python -m bench
+
+venv: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# Debian packages, as far as they are missing and may be installed.
+system:
+	@scripts/system-packages
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
