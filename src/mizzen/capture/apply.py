@@ -41,6 +41,7 @@ class Backend(msgspec.Struct, frozen=True):
     namespace: str | None = None
 
     def command(self, family: Family, verb: str) -> list[str]:
+        """The words that run one of its programs, inside the namespace; `verb` is save or restore."""
         stem = "iptables" if family is Family.V4 else "ip6tables"
         name = "-".join(part for part in (stem, self.variant, verb) if part)
         return [*_enter(self.namespace), name]
@@ -54,6 +55,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> bool:
+        """Whether anything had to be done."""
         return bool(self.loaded)
 
 
@@ -120,6 +122,7 @@ def render_native_plan(config: CaptureConfig) -> str:
 
 
 def families(config: CaptureConfig) -> tuple[Family, ...]:
+    """The address families that get rules."""
     return (Family.V4, Family.V6) if config.ipv6 else (Family.V4,)
 
 

@@ -55,6 +55,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
+        """The long flag."""
         return self.flags[-1]
 
 

@@ -61,6 +61,7 @@ def render_table(table: str, *, chains: Iterable[str], commands: Iterable[str]) 
 
 
 def render_command(rule: Rule, family: Family) -> str:
+    """The command that puts a rule into its chain."""
     place = f"-I {rule.chain} 1" if rule.prepended else f"-A {rule.chain}"
     return f"{place} {render_rule(rule, family)}"
 

@@ -17,6 +17,7 @@ class Family(StrEnum):
 
     @property
     def loopback(self) -> str:
+        """The address by which an application calls itself without the proxy."""
         return "127.0.0.1/32" if self is Family.V4 else "::1/128"
 
     @property
@@ -98,12 +99,15 @@ class RuleSet(msgspec.Struct, frozen=True):
 
     @property
     def tables(self) -> tuple[str, ...]:
+        """The tables in the order of first use."""
         return tuple(dict.fromkeys([table for table, _ in self.chains] + [rule.table for rule in self.rules]))
 
     def chains_of(self, table: str) -> tuple[str, ...]:
+        """The chains to create in a table."""
         return tuple(chain for owner, chain in self.chains if owner == table)
 
     def rules_of(self, table: str) -> tuple[Rule, ...]:
+        """The rules of a table, of all its chains, in order."""
         return tuple(rule for rule in self.rules if rule.table == table)
 
 
@@ -115,6 +119,9 @@ LOOPBACK_IN = Match(Field.IN_INTERFACE, "lo")
 RETURN = Action(Verb.RETURN)
 ACCEPT = Action(Verb.ACCEPT)
 DROP = Action(Verb.DROP)
+
+
+# What rules are made of, so that a rule reads as a sentence.
 
 
 def from_address(network: str) -> Match:

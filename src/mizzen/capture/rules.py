@@ -95,6 +95,7 @@ class _Scope:
     # -- first of all -------------------------------------------------------------------------------------------
 
     def excluded_interfaces(self) -> list[Rule]:
+        """What crosses these interfaces is seen by nobody."""
         tables = ("nat", "mangle") if self._tproxy else ("nat",)
         rules = []
         for table in tables:
@@ -104,6 +105,7 @@ class _Scope:
         return rules
 
     def dropped_invalid(self) -> list[Rule]:
+        """Packets of no known connection would be answered by a reset of a connection that the proxy holds."""
         if not self._config.drop_invalid:
             return []
         invalid = Match(Field.CONNECTION_STATE, "INVALID")
@@ -113,12 +115,14 @@ class _Scope:
         ]
 
     def virtual_interfaces_return(self) -> list[Rule]:
+        """What a virtual machine sends is never inbound; stands behind `virtual_interfaces_capture`."""
         return [
             Rule("nat", "PREROUTING", (arriving_on(name),), RETURN, prepended=True)
             for name in self._config.virtual_interfaces
         ]
 
     def redirections(self) -> list[Rule]:
+        """The two ends of every captured connection, and the tunnel port that is never one."""
         return [
             Rule("nat", INBOUND, (TCP, to_port(self._config.tunnel_port)), RETURN),
             Rule("nat", REDIRECT_OUT, (TCP,), redirect(self._config.outbound_port)),
@@ -128,6 +132,7 @@ class _Scope:
     # -- inbound ------------------------------------------------------------------------------------------------
 
     def inbound(self) -> list[Rule]:
+        """What arrives at the pod, by either mode; nothing if no port is included."""
         if self._config.include_inbound_ports == ():
             return []
         if self._tproxy:
@@ -185,6 +190,7 @@ class _Scope:
     # -- outbound -----------------------------------------------------------------------------------------------
 
     def outbound(self) -> list[Rule]:
+        """What leaves the pod: exclusions, the proxy's own, DNS, then what is included."""
         rules = [Rule("nat", "OUTPUT", (), jump(OUTPUT))]
         for port in self._config.exclude_outbound_ports:
             rules += [Rule("nat", OUTPUT, (protocol, to_port(port)), RETURN) for protocol in (TCP, UDP)]
@@ -228,6 +234,7 @@ class _Scope:
         return [Rule("nat", OUTPUT, match, jump(REDIRECT_OUT)) for match in matches]
 
     def virtual_interfaces_capture(self) -> list[Rule]:
+        """What a virtual machine sends is outbound, though it arrives from outside."""
         ranges = self._ranges(self._config.include_outbound_ranges)
         return [
             Rule("nat", "PREROUTING", (*match, arriving_on(name)), jump(REDIRECT_OUT), prepended=True)
@@ -260,6 +267,7 @@ class _Scope:
         return rules
 
     def dns_zones(self) -> list[Rule]:
+        """Keeps a query of the application apart from the proxy's query of the same addresses and ports."""
         if not self._config.redirect_dns:
             return []
         rules = [Rule("raw", "OUTPUT", (), jump(OUTPUT_DNS))]

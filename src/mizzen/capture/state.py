@@ -22,9 +22,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     tables: Mapping[str, Chains]
 
     def chain(self, table: str, chain: str) -> tuple[str, ...]:
+        """The rules of a chain; empty also for one that is not there."""
         return self.tables.get(table, {}).get(chain, ())
 
     def owned_chains(self, table: str) -> tuple[str, ...]:
+        """The chains of a table that only capture can have made."""
         return tuple(chain for chain in self.tables.get(table, {}) if chain in CHAINS)
 
 

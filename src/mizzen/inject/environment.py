@@ -59,6 +59,7 @@ def metadata(mesh: MeshChoices) -> list[Variable]:
 
 
 def text(name: str, value: str) -> Variable:
+    """A variable with a plain value."""
     return {"name": name, "value": value}
 
 

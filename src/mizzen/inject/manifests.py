@@ -56,6 +56,7 @@ class _Run:
         self.problems: list[Problem] = []
 
     def inject(self, document: Any) -> Any:
+        """The document after injection; a List item by item."""
         if not isinstance(document, Mapping):
             return document
         items = document.get("items")

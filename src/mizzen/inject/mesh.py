@@ -10,11 +10,13 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+import yaml
 
 from mizzen.api.careful import read_fields
 from mizzen.api.mesh.proxy import ProxyConfig
 from mizzen.api.problems import Problem
 from mizzen.inject.overrides import annotation_problem
+from mizzen.inject.workload import mapping
 
 Problems = tuple[Problem, ...]
 
@@ -51,35 +53,41 @@ class MeshChoices(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def proxy_metadata(self) -> Mapping[str, str]:
         """Environment for the proxy, sorted by name."""
-        pairs = self.proxy_config.get("proxyMetadata") or {}
+        pairs = mapping(self.proxy_config, "proxyMetadata")
         return {str(name): _text(pairs[name]) for name in sorted(pairs)}
 
     @property
     def hold_application(self) -> bool:
+        """Whether the application waits for its proxy."""
         return self.proxy_config.get("holdApplicationUntilProxyStarts") is True
 
     @property
     def image_type(self) -> str:
-        image = self.proxy_config.get("image")
-        return str(image.get("imageType", "")) if isinstance(image, Mapping) else ""
+        """A variant of the proxy image; empty for the installation's."""
+        return str(mapping(self.proxy_config, "image").get("imageType") or "")
+
+    @property
+    def interception_mode(self) -> str:
+        """How this proxy captures if its annotation does not say."""
+        return str(self.proxy_config.get("interceptionMode") or "REDIRECT")
 
     @property
     def status_port(self) -> int | None:
-        port = self.proxy_config.get("statusPort")
-        return port if isinstance(port, int) else None
+        """The agent's port; None for the installation's."""
+        return _port(self.proxy_config)
 
 
 def read_mesh(mesh: Mapping[str, Any] | None, annotations: Mapping[str, str]) -> tuple[MeshChoices, Problems]:
     """The mesh's choices for one pod, and what is wrong with the pod's annotation, which then counts as absent."""
     mesh = mesh or {}
-    default = mesh.get("defaultConfig") or {}
+    default = mapping(mesh, "defaultConfig")
     own, problems = parse_annotation(annotations.get(PROXY_CONFIG, ""))
     wanted = merge_proxy_config(default, own)
     choices = MeshChoices(
         trust_domain=str(mesh.get("trustDomain") or "cluster.local"),
         prometheus_merge=mesh.get("enablePrometheusMerge") is not False,
-        localhost_inbound=(mesh.get("inboundTrafficPolicy") or {}).get("mode") == "LOCALHOST",
-        mesh_status_port=int(default.get("statusPort") or BUILT_IN["statusPort"]),
+        localhost_inbound=mapping(mesh, "inboundTrafficPolicy").get("mode") == "LOCALHOST",
+        mesh_status_port=_port(default) or BUILT_IN["statusPort"],
         proxy_config={name: value for name, value in wanted.items() if BUILT_IN.get(name) != value},
     )
     return choices, problems
@@ -90,14 +98,27 @@ def parse_annotation(text: str) -> tuple[Mapping[str, Any], Problems]:
     if not text.strip():
         return {}, ()
     try:
-        value = msgspec.yaml.decode(text)
-    except msgspec.DecodeError as bad:
+        value = _load(text)
+    except (yaml.YAMLError, RecursionError) as bad:
         return {}, (_problem(" ".join(str(bad).split())),)
     if not isinstance(value, dict):
         return {}, (_problem("expected an object"),)
     _, found = read_fields(value, ProxyConfig, protobuf_json=True)
     problems = tuple(_problem(str(problem)) for problem in found if problem.level == "error")
     return ({}, problems) if problems else (value, ())
+
+
+def _load(text: str) -> Any:
+    """Plain YAML; aliases are refused, since a short text of them can stand for a value without end."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
+        raise yaml.YAMLError("aliases are not allowed here")
+    return yaml.load(text, Loader=loader)
+
+
+def _port(proxy_config: Mapping[str, Any]) -> int | None:
+    port = proxy_config.get("statusPort")
+    return port if isinstance(port, int) else None
 
 
 def _problem(message: str) -> Problem:
@@ -109,7 +130,7 @@ def merge_proxy_config(below: Mapping[str, Any], above: Mapping[str, Any]) -> di
     merged = {**below, **above}
     for name in ("proxyMetadata", "runtimeValues"):
         if name in merged:
-            merged[name] = {**(below.get(name) or {}), **(above.get(name) or {})}
+            merged[name] = {**mapping(below, name), **mapping(above, name)}
     return merged
 
 

@@ -79,12 +79,12 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_overrides(
-    annotations: Mapping[str, str], config: InjectionConfig, *, status_port: int
+    annotations: Mapping[str, str], config: InjectionConfig, *, status_port: int, interception_mode: str = "REDIRECT"
 ) -> tuple[Overrides | None, tuple[Problem, ...]]:
-    """The overrides, or None with the Problems; `status_port` is what the mesh or the installation says."""
+    """The overrides, or None with the Problems; port and mode are what the mesh or the installation says."""
     reader = _Reader(annotations)
     overrides = Overrides(
-        capture=_read_capture(reader, config),
+        capture=_read_capture(reader, config, interception_mode),
         status_port=reader.read(STATUS_PORT, _port, status_port),
         readiness_initial_delay=reader.read(
             _READINESS + "initialDelaySeconds", _unsigned, config.readiness_initial_delay
@@ -122,6 +122,7 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def text(self, name: str, default: str) -> str:
+        """Any text."""
         return self._annotations.get(name, default)
 
     def optional(self, name: str, default: str) -> str | None:
@@ -129,6 +130,7 @@ class _Reader:
         return self._annotations.get(name, default or None)
 
     def read(self, name: str, parse: Callable[[str], Any], default: Any) -> Any:
+        """A parsed value; the default also where it does not parse, which is reported."""
         if name not in self._annotations:
             return default
         try:
@@ -138,17 +140,19 @@ class _Reader:
             return default
 
     def check(self, name: str, parse: Callable[[str], Any]) -> None:
+        """Reports a text that does not parse; its value is used as it is written."""
         self.read(name, parse, None)
 
     def report(self, name: str, message: str) -> None:
+        """One more Problem."""
         self.problems.append(annotation_problem(name, message))
 
 
-def _read_capture(reader: _Reader, config: InjectionConfig) -> Capture:
+def _read_capture(reader: _Reader, config: InjectionConfig, mode: str) -> Capture:
     _check_capture(reader)
     kubevirt = reader.optional(KUBEVIRT_INTERFACES, "")
     return Capture(
-        mode=reader.text(INTERCEPTION_MODE, "REDIRECT"),
+        mode=reader.text(INTERCEPTION_MODE, mode),
         include_outbound_ranges=reader.text(INCLUDE_OUTBOUND_RANGES, config.include_outbound_ranges),
         exclude_outbound_ranges=reader.text(EXCLUDE_OUTBOUND_RANGES, config.exclude_outbound_ranges),
         include_inbound_ports=reader.text(INCLUDE_INBOUND_PORTS, config.include_inbound_ports),
@@ -244,5 +248,5 @@ def _quantity(text: str) -> str:
 def _json_object(text: str) -> Mapping[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
-    except msgspec.DecodeError as bad:
+    except (msgspec.DecodeError, RecursionError) as bad:
         raise ValueError(str(bad)) from bad

@@ -46,6 +46,7 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def injected(self) -> bool:
+        """Whether the pod has its proxy now."""
         return self.skipped_reason is None and not self.problems
 
 
@@ -72,7 +73,12 @@ def inject_pod(
     original = strip_injection(pod)
     annotations = texts(mapping(original, "metadata"), "annotations")
     choices, faults = read_mesh(mesh, annotations)
-    overrides, more = read_overrides(annotations, config, status_port=choices.status_port or config.status_port)
+    overrides, more = read_overrides(
+        annotations,
+        config,
+        status_port=choices.status_port or config.status_port,
+        interception_mode=choices.interception_mode,
+    )
     if overrides is None or faults:
         return Injection(pod=dict(pod), problems=faults + more)
     scrape, faults = _merge_scrape(annotations, overrides, choices)
@@ -136,6 +142,7 @@ class _Own:
         }
 
     def overlay(self, injected: Manifest) -> dict[str, Any]:
+        """The injected container with the user's own of that name laid over it."""
         result = dict(injected)
         for container in (c for overlays in self._overlays.values() for c in overlays):
             if container.get("name") == injected["name"]:

@@ -32,6 +32,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """Where the owner of a pod template is; a pod says so itself."""
 
     def reference(self, namespace: str) -> str:
+        """The owner as the proxy's metadata spell it."""
         return f"kubernetes://apis/{self.api_version}/namespaces/{namespace}/{self.kind.lower()}s/{self.name}"
 
 
@@ -47,21 +48,25 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
+        """The workload's name; empty if nobody says."""
         return self.labels.get("service.istio.io/workload-name") or (self.owner.name if self.owner else "")
 
     @property
     def canonical_name(self) -> str:
+        """The name under which telemetry groups workloads, fit for a label."""
         names = ("service.istio.io/canonical-name", "app.kubernetes.io/name", "app")
         found = next((self.labels[label] for label in names if self.labels.get(label)), "")
         return (found or (self.owner.name if self.owner else ""))[:63].strip(_LABEL_END)
 
     @property
     def canonical_revision(self) -> str:
+        """The version beside it."""
         names = ("service.istio.io/canonical-revision", "app.kubernetes.io/version", "version")
         return next((self.labels[label] for label in names if self.labels.get(label)), "latest")
 
 
 def read_workload(pod: Manifest, *, namespace: str, owner: Owner | None) -> Workload:
+    """The workload of a pod; without an `owner` it is guessed."""
     metadata, spec = mapping(pod, "metadata"), mapping(pod, "spec")
     return Workload(
         namespace=namespace,

@@ -144,6 +144,7 @@ def test_a_bootstrap_override_is_mounted_and_named() -> None:
             "grpc-agent",
             "template 'grpc-agent' is not built in; there are: gateway, sidecar",
         ),
+        ("proxy.istio.io/config", "a: &x [1]\nb: *x", "aliases are not allowed here"),
         ("inject.istio.io/templates", "", "no template is named"),
     ],
 )
@@ -167,3 +168,23 @@ def test_quantities_that_kubernetes_takes(quantity: str) -> None:
     assert overrides is not None
     assert overrides.resources is not None
     assert overrides.resources.limits == {"cpu": quantity}
+
+
+def test_proxy_config_chooses_the_mode_unless_the_annotation_does() -> None:
+    mesh = {"defaultConfig": {"interceptionMode": "TPROXY"}}
+    assert _flag(container(inject(build_pod(), mesh=mesh), "istio-init")["args"], "-m") == "TPROXY"
+    pod = build_pod(annotations={"sidecar.istio.io/interceptionMode": "REDIRECT"})
+    assert _flag(container(inject(pod, mesh=mesh), "istio-init")["args"], "-m") == "REDIRECT"
+
+
+def test_a_malformed_mesh_config_does_not_stop_injection() -> None:
+    mesh = {"defaultConfig": {"proxyMetadata": 1, "statusPort": "x", "image": []}, "inboundTrafficPolicy": "LOCALHOST"}
+    assert names(inject(build_pod(), mesh=mesh)) == ["app", "istio-proxy"]
+    assert names(inject(build_pod(), mesh={"defaultConfig": "none"})) == ["app", "istio-proxy"]
+
+
+@pytest.mark.parametrize("annotation", ["proxy.istio.io/config", "sidecar.istio.io/userVolumeMount"])
+def test_text_without_bottom_refuses_the_pod(annotation: str) -> None:
+    (problem,) = refuse(build_pod(annotations={annotation: '{"a":' * 50_000}))
+    assert f'annotations["{annotation}"]' in problem
+    assert len(problem) < 500
