@@ -86,6 +86,7 @@ class TinyControl:
         self.tokens: list[str] = []
         self.issued: list[x509.Certificate] = []
         self.refuse_streams = False
+        self.silent = False
         self._changed = asyncio.Condition()
         self._server: grpc.aio.Server | None = None
 
@@ -170,10 +171,10 @@ class TinyControl:
 
     async def _send(self, stream: "_Stream", context) -> None:
         while True:
-            for response in stream.responses():
-                await context.write(response)
             async with self._changed:
                 await self._changed.wait_for(stream.is_behind)
+            for response in stream.responses():
+                await context.write(response)
 
 
 class _Stream:
@@ -200,7 +201,7 @@ class _Stream:
             names -= set(request.resource_names_unsubscribe)
 
     def is_behind(self) -> bool:
-        return any(True for _ in self._differences())
+        return not self._control.silent and any(True for _ in self._differences())
 
     def _differences(self):
         for url, names in self._names.items():

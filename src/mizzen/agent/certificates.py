@@ -11,7 +11,6 @@ private folder: a restarted agent goes on with them when the control plane is aw
 """
 
 import asyncio
-import contextlib
 import datetime
 import random
 import time
@@ -31,12 +30,11 @@ ROOTS = "ROOTCA"
 _METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 _KIND = "csr"
 _CALL_TIMEOUT = 10.0
-_LONGEST_SLEEP = 60.0
-"""Seconds after which a sleeping renewal looks at the clock again: machines are suspended, clocks are set."""
+_STEP = 1.0
+"""Seconds after which a sleeping renewal looks at clock and roots again: machines are suspended, clocks are set."""
 
 _auth = protos.package("istio.v1.auth")
 _log = observe.scope("certificates")
-
 
 Ask = Callable[[bytes], Awaitable[Sequence[str]]]
 """Sends an encoded certificate request; the answer is leaf, intermediates and roots."""
@@ -58,6 +56,18 @@ def ask_authority(endpoint: control_plane.Endpoint, seconds_of_life: float) -> A
         return tuple(_auth.IstioCertificateResponse.FromString(answer).cert_chain)
 
     return ask
+
+
+class Clock:
+    """The machine's time."""
+
+    def now(self) -> datetime.datetime:
+        """The time of day, in UTC."""
+        return datetime.datetime.now(datetime.UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +96,7 @@ class Certificates:
         file_interval: float = 1.0,
         spread: float = 5.0,
         shortest: float = 1.0,
+        clock: Clock | None = None,
     ) -> None:
         self._spiffe_id = spiffe_id
         self._ask = ask
@@ -94,12 +105,13 @@ class Certificates:
         self._secrets = secrets
         self._further_roots = further_roots
         self._file_interval = file_interval
+        self._clock = clock or Clock()
         self._spread = spread
         """Seconds over which the pods of a mesh spread their requests when its roots change."""
         self._shortest = shortest
         """Seconds between two renewals, however short the certificates' life is."""
         self._distributed_roots = b""
-        self._roots_changed = asyncio.Event()
+        self._roots_changed = False
         self._identity: keys.Identity | None = None
 
     async def run(self) -> None:
@@ -120,7 +132,7 @@ class Certificates:
         except AuthorityError as unfit:
             _log.info("the certificate of an earlier run is not used: %s", unfit)
             return
-        if identity.expires_at > _now():
+        if identity.expires_at > self._clock.now():
             self._adopt(identity)
 
     async def _renew(self) -> None:
@@ -133,15 +145,15 @@ class Certificates:
         """Wait until the certificate has spent its share of life, or the mesh's roots have changed."""
         if self._identity is None:
             return
-        await asyncio.sleep(self._shortest)
+        await self._clock.sleep(self._shortest)
         jitter = self._options.renewal_jitter
         remaining = self._options.renewal_ratio + random.uniform(-jitter, jitter)
-        while (delay := self._identity.renewal_delay(_now(), remaining)) > 0:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._roots_changed.wait(), min(delay, _LONGEST_SLEEP))
-                await asyncio.sleep(random.uniform(0, self._spread))
+        while (delay := self._identity.renewal_delay(self._clock.now(), remaining)) > 0:
+            if self._roots_changed:
+                await self._clock.sleep(random.uniform(0, self._spread))
                 break
-        self._roots_changed.clear()
+            await self._clock.sleep(min(delay, _STEP))
+        self._roots_changed = False
 
     async def _obtain(self) -> keys.Identity:
         """A new certificate; asks until it gets one."""
@@ -154,13 +166,13 @@ class Certificates:
                 metrics.OUTGOING_RETRIES.labels(_KIND).inc()
                 delay = back_off.delay()
                 _log.warning("no certificate: %s; again in %.1f s", failure, delay)
-                await asyncio.sleep(delay)
+                await self._clock.sleep(delay)
 
     async def _request(self) -> keys.Identity:
         metrics.OUTGOING_REQUESTS.labels(_KIND).inc()
         key = keys.generate_key(self._options)
         chain = await self._ask(keys.build_request(key, self._spiffe_id))
-        return keys.parse_answer(key, self._spiffe_id, chain, _now())
+        return keys.parse_answer(key, self._spiffe_id, chain, self._clock.now())
 
     async def _follow_roots(self) -> None:
         async for content in files.watch_files([self._places.mesh_roots], interval=self._file_interval):
@@ -168,7 +180,7 @@ class Certificates:
             if not roots:
                 continue
             if self._distributed_roots:
-                self._roots_changed.set()
+                self._roots_changed = True
             self._distributed_roots = roots
             self._publish_roots()
 
@@ -203,7 +215,3 @@ class Certificates:
                 files.write_file(folder / name, data, mode=0o600 if name == "key.pem" else public)
         except OSError as failed:
             _log.warning("cannot write certificates to %s: %s", folder, failed)
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-import time
+import datetime
+import itertools
 
 import pytest
 import tiny_control
@@ -18,23 +19,50 @@ FRONT = "spiffe://cluster.local/ns/web/sa/front"
 class Authority:
     """Signs what it is asked to; fails as often as told."""
 
-    def __init__(self, life: float = 600.0) -> None:
+    def __init__(self, clock: "VirtualClock | None" = None, life: float = 600.0) -> None:
         self.root = tiny_control.Root()
         self.life = life
+        self.asked_at: list[float] = []
+        self._clock = clock
         self.failures = 0
         self.leaves: list[x509.Certificate] = []
         self.asked = 0
 
     async def ask(self, csr: bytes) -> list[str]:
         self.asked += 1
+        if self._clock is not None:
+            self.asked_at.append(self._clock.passed)
         if self.failures:
             self.failures -= 1
             raise AuthorityError("UNAVAILABLE")
         request = x509.load_pem_x509_csr(csr)
         names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        leaf = self.root.issue(request.public_key(), list(names), self.life)
+        passed = self._clock.passed if self._clock is not None else 0
+        leaf = self.root.issue(request.public_key(), list(names), passed + self.life)
         self.leaves.append(leaf)
         return [tiny_control.pem(leaf).decode(), self.root.pem.decode()]
+
+
+class VirtualClock(certificates.Clock):
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self._began = super().now()
+
+    def now(self) -> datetime.datetime:
+        return self._began + datetime.timedelta(seconds=self.passed)
+
+    async def sleep(self, seconds: float) -> None:
+        self.passed += seconds
+        await asyncio.sleep(0)
+
+
+class QuickClock(certificates.Clock):
+    """The machine's time, for somebody who sleeps little."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.005))
 
 
 class Pod:
@@ -54,13 +82,10 @@ class Pod:
         made = certificates.Certificates(
             spiffe_id=FRONT,
             ask=self.authority.ask,
-            options=settings.Agent(renewal_jitter=0.0),
+            options=settings.Agent(),
             places=places,
             secrets=self.secrets,
-            file_interval=0.01,
-            spread=0.01,
-            shortest=0.01,
-            **options,
+            **{"file_interval": 0.01, "clock": QuickClock(), **options},
         )
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(made.run())
@@ -85,22 +110,35 @@ def read(found):
 
 async def until(check) -> None:
     async with asyncio.timeout(10):
-        while not check():
+        while not check():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
-async def test_certificate_is_renewed_at_half_life_again_and_again(tmp_path) -> None:
-    authority = Authority(life=1.0)
+async def test_certificate_is_renewed_around_half_of_its_life_again_and_again(tmp_path) -> None:
+    clock = VirtualClock()
+    authority = Authority(clock)
     pod = Pod(tmp_path, authority)
-    began = time.monotonic()
-    async with pod.running():
-        for number in range(1, 5):
-            await until(lambda number=number: len(authority.leaves) == number)
-            await until(lambda: pod.shown() == authority.leaves[-1])
-    # X.509 counts whole seconds: a life of one second ends within the next one.
-    assert 0.3 < time.monotonic() - began < 4.0
-    serials = {leaf.serial_number for leaf in authority.leaves}
-    assert len(serials) == 4
+    async with pod.running(clock=clock):
+        await until(lambda: len(authority.asked_at) > 3)
+        await until(lambda: pod.shown() == authority.leaves[-1])
+    lives = [later - earlier for earlier, later in itertools.pairwise(authority.asked_at)]
+    # The ratio is 0.5, its jitter 0.01; X.509 counts whole seconds.
+    assert all(0.48 * 600 - 1 <= life <= 0.52 * 600 + 2 for life in lives)
+    assert len(set(lives)) > 1, "jitter"
+    assert len({leaf.public_key().public_numbers() for leaf in authority.leaves}) == len(authority.leaves)
+
+
+async def test_failures_are_spread_out_but_never_end(tmp_path) -> None:
+    clock = VirtualClock()
+    authority = Authority(clock)
+    authority.failures = 40
+    pod = Pod(tmp_path, authority)
+    async with pod.running(clock=clock):
+        await until(lambda: pod.shown() is not None)
+    delays = [later - earlier for earlier, later in itertools.pairwise(authority.asked_at)]
+    assert len(delays) >= 40
+    assert delays[0] <= 0.1
+    assert all(5.0 <= delay <= 10.0 for delay in delays[10:40])
 
 
 async def test_service_that_fails_is_asked_again_and_the_old_certificate_stays(tmp_path) -> None:
