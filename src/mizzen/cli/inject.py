@@ -46,7 +46,7 @@ def inject(filename: str, output: str, mesh_config_file: str, **chosen: Any) -> 
 
     if not filename:
         raise click.UsageError("filename not specified (see -f)")
-    mesh = _config_map_entry(_read_one(mesh_config_file), "mesh") if mesh_config_file else None
+    mesh = _mesh_config(mesh_config_file) if mesh_config_file else None
     done = inject_documents(_read_documents(filename), mesh=mesh, config=_injection_config(**chosen))
     for skipped in done.skipped:
         name = f"{skipped.key.namespace}/{skipped.key.name}"
@@ -78,6 +78,18 @@ def _injection_config(
             config = values.decode_config(found, config)
     flags = {"revision": revision, "dialect": dialect, "native_sidecars": native_sidecars}
     return msgspec.structs.replace(config, **{name: value for name, value in flags.items() if value})
+
+
+def _mesh_config(path: str) -> Mapping[str, Any]:
+    """The mesh config as written; one with a fault would give sidecars that nobody asked for."""
+    from mizzen.api.mesh.merge import merge_mesh_config
+
+    found = _config_map_entry(_read_one(path), "mesh")
+    _, problems = merge_mesh_config(found)
+    faults = [str(problem) for problem in problems if problem.level == "error"]
+    if faults:
+        raise DecodeError("; ".join(faults), path)
+    return found
 
 
 def _config_map_entry(found: Mapping[str, Any], entry: str) -> Mapping[str, Any]:

@@ -63,6 +63,12 @@ def test_files_and_flags_decide_what_is_injected(tmp_path: Path) -> None:
         assert expected in done.stdout
 
 
+def test_a_mesh_config_with_a_fault_is_refused_by_field(tmp_path: Path) -> None:
+    (tmp_path / "mesh.yaml").write_text("defaultConfig: {concurrency: many}")
+    done = _run("-f", "-", "--meshConfigFile", str(tmp_path / "mesh.yaml"), stdin=DEPLOYMENT)
+    assert "mesh.yaml: defaultConfig.concurrency: " in str(done.exception)
+
+
 def test_what_is_skipped_is_said_on_stderr() -> None:
     pod = "kind: Pod\nmetadata: {name: p, namespace: ns}\nspec: {hostNetwork: true, containers: []}\n"
     done = _run("-f", "-", stdin=pod)
