@@ -12,7 +12,7 @@ from typing import Any
 
 from mizzen import protos
 from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET, Resource
-from mizzen.diagnose.redaction import redact
+from mizzen.diagnose import printing
 from mizzen.sources.origins import Finding
 from mizzen.xds import kinds
 from mizzen.xds.status import Connection, TypeStatus, proxy_id
@@ -178,9 +178,7 @@ def _listing(
 
 
 def _json(found: Resource) -> dict[str, Any]:
-    packed = protos.message_class("google.protobuf.Any").FromString(found.data)
-    result: dict[str, Any] = redact(protos.any_to_json(packed))
-    return result
+    return printing.print_any(protos.message_class("google.protobuf.Any").FromString(found.data))
 
 
 def _cluster(found: Resource) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import functools
 import importlib.metadata
 import ipaddress
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -202,7 +203,8 @@ class Server:
             await site.start()
         except OSError as error:
             await self._runner.cleanup()
-            reason = error.strerror or str(error)
+            # asyncio wraps the reason into a sentence of its own.
+            reason = os.strerror(error.errno) if error.errno else str(error)
             raise port_refused(self._flag, self._address, reason) from error
         port: int = self._runner.addresses[0][1]
         return port

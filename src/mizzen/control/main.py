@@ -4,9 +4,9 @@
                                                                   │
     gRPC 15010 15012 15011: discovery, certificate service        └─> HTTP 15014 8080: metrics, debug, readiness
 
-In: `Options` and `Settings`. Out: a process that serves until it is told to stop. Ports open early and say that they are
-not ready; proxies are served once every source has delivered its first list. A failure of any part ends the process
-with one error, for its supervisor to start it again.
+In: `Options` and `Settings`. Out: a process that serves until it is told to stop. Ports open early and say that they
+are not ready; proxies are served once every source has delivered its first list. A failure of any part ends the
+process with one error, for its supervisor to start it again.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ import grpc
 from mizzen import observe, settings
 from mizzen.ca import serving
 from mizzen.ca.service import CertificateService, watch_expiry
-from mizzen.compile import snapshot
+from mizzen.compile import resource, snapshot
 from mizzen.control import callers, http
 from mizzen.control.authority import RunningAuthority, keep_serving_certificate
 from mizzen.control.inputs import Inputs
@@ -40,6 +40,17 @@ _log = observe.scope()
 _LAG = observe.Histogram(
     "mizzen_loop_lag_seconds", "How late the event loop wakes a sleeper.", (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 )
+
+TYPES = (
+    resource.CLUSTER,
+    resource.ENDPOINT,
+    resource.LISTENER,
+    resource.ROUTE,
+    resource.SECRET,
+    resource.EXTENSION,
+    resource.NAME_TABLE,
+)
+"""The types that are served."""
 
 _FILES = "files"
 _TAKEN = (errno.EADDRINUSE, errno.EACCES)
@@ -74,7 +85,7 @@ class ControlPlane:
         watch_expiry(self.authority)
         self.engine = Engine()
         self.discovery = Discovery(
-            generator=EngineGenerator(self.engine, snapshot.resources, snapshot.TYPES),
+            generator=EngineGenerator(self.engine, snapshot.resources, TYPES),
             parse_node=parse_node,
             authenticator=callers.StreamAuthenticator(authenticator),
             settings=config,
@@ -86,7 +97,7 @@ class ControlPlane:
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
         self.ports: dict[str, int] = {}
         """The ports that are open, by flag."""
-        if verifier is None:
+        if verifier is None and options.secure is not None:
             _log.warning("no --tokenKey is given, so callers on %s cannot prove who they are", options.secure)
 
     def is_ready(self) -> bool:

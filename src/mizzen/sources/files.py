@@ -12,9 +12,11 @@ changed: first by modification time, size and inode, then by content, and of tho
 
 import hashlib
 import itertools
+import os
 import pathlib
+import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -122,33 +124,68 @@ class FileTree:
         """What became of every document, in path order."""
         return itertools.chain.from_iterable(file.documents for file in self._files.values())
 
-    def scan(self, quiet: float = 0.0) -> bool:
+    def scan(self, quiet: float = 0.0, touched: Collection[str] | None = None) -> bool:
         """Look at every file, read what changed; whether anything did. Raises SourceError only the first time.
 
         A file written within the last `quiet` seconds may not be whole: it stays as it was, and `unsettled` says so.
+        `touched` names the paths to look at, where somebody knows; it only saves time.
         """
+        known = self._known_among(touched) if touched is not None and self._started else None
+        if known is not None:
+            return self._scan_known(known, quiet)
         try:
             listing = tree.list_files(self.root)
         except SourceError as error:
             if not self._started:
                 raise
             return self._report_missing(str(error))
+        before, self._files = self._files, {}
         self.unsettled = False
         changed = listing.findings != self._listing
-        files: dict[str, _File] = {}
         for path, stamp in listing.files.items():
-            known = self._files.get(path)
-            if self._is_being_written(stamp, known, quiet):
-                self.unsettled = True
-                if known is not None:
-                    files[path] = known
-                continue
-            files[path], differs = self._follow(path, stamp, known)
-            changed = changed or differs
-        changed = changed or list(files) != list(self._files)
-        self._files, self._listing, self._started = files, listing.findings, True
+            changed = self._look_at(path, stamp, before.get(path), quiet) or changed
+        changed = changed or list(before) != list(self._files)
+        self._listing, self._started = listing.findings, True
         if changed:
             self._join()
+        return changed
+
+    def _known_among(self, touched: Collection[str]) -> dict[str, Stamp] | None:
+        """The known files among these paths; None when one of the paths may change what files there are."""
+        known: dict[str, Stamp] = {}
+        for path in touched:
+            try:
+                if path in self._files:
+                    known[path] = Stamp.of(os.stat(path))
+                elif not self._is_irrelevant(path):
+                    return None
+            except OSError:
+                return None
+        return known
+
+    def _is_irrelevant(self, path: str) -> bool:
+        """Whether the path, which is no known file, has no part in the tree: an editor's temporary file, say."""
+        if not os.path.lexists(path):
+            return not any(name.startswith(f"{path}/") for name in self._files)
+        return stat.S_ISREG(os.lstat(path).st_mode) and not tree.is_wanted(os.path.basename(path))
+
+    def _scan_known(self, known: Mapping[str, Stamp], quiet: float) -> bool:
+        self.unsettled = False
+        changed = False
+        for path, stamp in known.items():
+            changed = self._look_at(path, stamp, self._files[path], quiet) or changed
+        if changed:
+            self._join()
+        return changed
+
+    def _look_at(self, path: str, stamp: Stamp, known: _File | None, quiet: float) -> bool:
+        """Bring one file up to date; whether it changed."""
+        if self._is_being_written(stamp, known, quiet):
+            self.unsettled = True
+            if known is not None:
+                self._files[path] = known
+            return False
+        self._files[path], changed = self._follow(path, stamp, known)
         return changed
 
     def _is_being_written(self, stamp: Stamp, known: _File | None, quiet: float) -> bool:
@@ -199,9 +236,9 @@ class _Stream(FileTree):
         super().__init__(pathlib.Path(STDIN))
         self._content = content
 
-    def scan(self, quiet: float = 0.0) -> bool:
+    def scan(self, quiet: float = 0.0, touched: Collection[str] | None = None) -> bool:
         """Read it."""
-        del quiet
+        del quiet, touched
         try:
             text = tree.decode_text(self._content)
         except Unreadable as error:

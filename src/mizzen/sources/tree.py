@@ -55,6 +55,11 @@ def list_files(root: pathlib.Path) -> Listing:
     return Listing(files, tuple(walk.findings))
 
 
+def is_wanted(name: str) -> bool:
+    """Whether a file of this name in a folder is read."""
+    return name.endswith(_ENDINGS) and not name.startswith(".")
+
+
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
@@ -78,7 +83,7 @@ class _Walk:
                 continue
             if stat.S_ISDIR(status.st_mode):
                 yield from self._files_below(path, status, above)
-            elif stat.S_ISREG(status.st_mode) and name.endswith(_ENDINGS) and _identity(status) not in self._seen:
+            elif stat.S_ISREG(status.st_mode) and is_wanted(name) and _identity(status) not in self._seen:
                 self._seen.add(_identity(status))
                 yield str(path), Stamp.of(status)
 

@@ -27,6 +27,9 @@ _log = observe.scope("files")
 _EVENTS = observe.Counter("pilot_k8s_cfg_events", "Changes of objects, by kind.", ("type", "event"))
 
 
+Touched = frozenset[str] | None
+"""Paths that changed; None means that any may have."""
+
 # Changes that come together are told together, for a moment.
 _GROUP_MS, _STEP_MS = 200, 20
 
@@ -71,18 +74,18 @@ class FileSource:
 
     async def watch(self) -> AsyncIterator[Batch]:
         """The batches; ends only when cancelled."""
-        first = await asyncio.to_thread(self._look, 0.0)
+        first = await asyncio.to_thread(self._look, 0.0, None)
         yield first if first is not None else Batch()
         async with contextlib.aclosing(self._moments()) as moments:
-            async for _ in moments:
-                async for batch in self._look_until_settled():
+            async for touched in moments:
+                async for batch in self._look_until_settled(touched):
                     yield batch
 
-    async def _look_until_settled(self) -> AsyncIterator[Batch]:
+    async def _look_until_settled(self, touched: Touched) -> AsyncIterator[Batch]:
         timing, waited = self._timing, 0.0
         while True:
             quiet = timing.quiet if waited < timing.longest_wait else 0.0
-            batch = await asyncio.to_thread(self._look, quiet)
+            batch = await asyncio.to_thread(self._look, quiet, touched)
             if batch is not None:
                 yield batch
             if not any(tree.unsettled for tree in self._trees):
@@ -90,8 +93,8 @@ class FileSource:
             await asyncio.sleep(timing.quiet)
             waited += timing.quiet
 
-    def _look(self, quiet: float) -> Batch | None:
-        changed = [tree.scan(quiet) for tree in self._trees]
+    def _look(self, quiet: float, touched: Touched) -> Batch | None:
+        changed = [tree.scan(quiet, touched) for tree in self._trees]
         if not any(changed):
             return None
         before, now = self.contents, merge(self._trees)
@@ -104,34 +107,33 @@ class FileSource:
         self.contents = now
         return Batch(sets=sets, removes=removes, findings=now.findings)
 
-    async def _moments(self) -> AsyncGenerator[None, None]:
+    async def _moments(self) -> AsyncGenerator[Touched, None]:
         """Whenever something may have changed."""
         while True:
             roots = [tree.root for tree in self._trees if tree.root.exists()]
             try:
                 async with contextlib.aclosing(self._wake(roots)) as wake:
-                    async for _ in wake:
-                        yield
+                    async for touched in wake:
+                        yield touched
             except (OSError, RuntimeError) as error:
                 _log.warning("files cannot be watched (%s); looking every %g s", error, self._timing.poll_every)
                 break
         while True:
             await asyncio.sleep(self._timing.poll_every)
-            yield
+            yield None
 
-    async def _wake(self, roots: Sequence[pathlib.Path]) -> AsyncGenerator[None, None]:
+    async def _wake(self, roots: Sequence[pathlib.Path]) -> AsyncGenerator[Touched, None]:
         """Wakes by inotify, or by the clock; ends when a root is another than it was."""
         identities = [_identity(tree.root) for tree in self._trees]
         every = self._timing.look_every
         if not roots:
             await asyncio.sleep(every)
-            yield
+            yield None
             return
         with _Notifier(roots) as notifier:
-            yield  # What changed before the watch began.
+            yield None  # What changed before the watch began.
             while [_identity(tree.root) for tree in self._trees] == identities:
-                await notifier.wait(every)
-                yield
+                yield await notifier.wait(every)
 
 
 class _Notifier:
@@ -150,11 +152,13 @@ class _Notifier:
         self._executor.shutdown()
         self._notify.close()
 
-    async def wait(self, seconds: float) -> None:
-        """Until something changes, at most so long."""
-        milliseconds = int(seconds * 1000)
+    async def wait(self, seconds: float) -> Touched:
+        """Until something changes, at most so long; the paths that did, or None where that is not known."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._executor, self._notify.watch, _GROUP_MS, _STEP_MS, milliseconds, self._stop)
+        found = await loop.run_in_executor(
+            self._executor, self._notify.watch, _GROUP_MS, _STEP_MS, int(seconds * 1000), self._stop
+        )
+        return frozenset(path for _, path in found) if isinstance(found, set) else None
 
 
 def _identity(path: pathlib.Path) -> tuple[int, int] | None:

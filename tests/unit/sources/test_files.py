@@ -136,6 +136,47 @@ def test_renamed_file_keeps_its_objects(folder: Folder) -> None:
     assert folder.codes() == []
 
 
+# -- looking only where something was touched -------------------------------------------------------------------------
+
+
+def test_touched_file_is_read_and_no_other(folder: Folder) -> None:
+    folder.write("a.yaml", service(port=80))
+    folder.write("b.yaml", service("front"))
+    folder.scan()
+    folder.write("a.yaml", service(port=81))
+    folder.write("b.yaml", service("front", 91))
+    assert folder.tree.scan(touched={str(folder.path / "a.yaml"), str(folder.path / ".a.yaml.swp")})
+    assert (folder.port(CART), folder.port(FRONT)) == (81, 80)
+    assert folder.scan()
+    assert folder.port(FRONT) == 91
+
+
+@pytest.mark.parametrize("name", ["c.yaml", "sub", "a.yaml", "gone", "..data"])
+def test_touched_path_that_may_change_the_tree_means_looking_at_all_of_it(folder: Folder, name: str) -> None:
+    folder.write("a.yaml", service(port=80))
+    folder.write("gone/b.yaml", service("front"))
+    folder.scan()
+    (folder.path / "a.yaml").unlink()
+    (folder.path / "gone" / "b.yaml").unlink()
+    (folder.path / "gone").rmdir()
+    (folder.path / "sub").mkdir()
+    (folder.path / "..data").symlink_to("sub")
+    folder.write("c.yaml", service("cart", 82))
+    assert folder.tree.scan(touched={str(folder.path / name)})
+    assert (list(folder.tree.objects), folder.port()) == ([CART], 82)
+
+
+@pytest.mark.parametrize("name", ["x.txt", ".a.yaml", "never.yaml", "a.yaml~"])
+def test_touched_path_that_has_no_part_in_the_tree_costs_nothing(folder: Folder, name: str) -> None:
+    folder.write("a.yaml", service(port=80))
+    folder.scan()
+    folder.write("a.yaml", service(port=81))
+    if name != "never.yaml":
+        folder.write(name, service("front"))
+    assert not folder.tree.scan(touched={str(folder.path / name)})
+    assert folder.port() == 80
+
+
 # -- what breaks ------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,110 @@
+"""`mizzen discovery`: the control plane as a process, with istiod's flags.
+
+In: folders of objects, addresses, the authority's folder. Out: a process that serves until SIGTERM or Ctrl-C, and
+whose exit code is not 0 when it could not start or a part of it has failed. Variables of the environment are istiod's
+(`mizzen.settings`); its log goes to stderr.
+"""
+
+import os
+
+import click
+
+from mizzen.cli.flags import Command
+from mizzen.errors import UsageError
+
+
+def _seconds(flag: str, text: str) -> float:
+    from mizzen import settings
+
+    try:
+        return settings.parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from error
+
+
+@click.command("discovery", cls=Command)
+@click.option("--config", multiple=True, metavar="PATH", help="File or folder of objects, watched; repeatable.")
+@click.option("--grpcAddr", "grpc_addr", default="127.0.0.1:15010", show_default=True, help="Plain discovery.")
+@click.option("--secureGRPCAddr", "secure_addr", default=":15012", show_default=True, help="TLS and token.")
+@click.option("--mutualGRPCAddr", "mutual_addr", default=":15011", show_default=True, help="Mutual TLS.")
+@click.option("--monitoringAddr", "monitoring_addr", default=":15014", show_default=True, help="Metrics, debug.")
+@click.option("--httpAddr", "http_addr", default=":8080", show_default=True, help="Readiness, debug.")
+@click.option("--httpsAddr", "https_addr", default="", help="Accepted for istiod's sake: there are no webhooks.")
+@click.option("--meshConfig", "mesh_config", default="", metavar="FILE", help="Mesh config, watched.")
+@click.option("--domain", default="cluster.local", show_default=True, help="DNS suffix of services.")
+@click.option("--clusterID", "cluster_id", default="", metavar="NAME", help="Name of the cluster.")
+@click.option(
+    "--caDir", "--ca-dir", "ca_dir", default="", metavar="DIR", help="State of the authority, or one to plug in."
+)
+@click.option("--rootOverlap", "root_overlap", default="", metavar="DURATION", help="Announce a new root so long.")
+@click.option(
+    "--tokenKey", "--token-key", "token_keys", multiple=True, metavar="FILE", help="Key that signs callers' tokens."
+)
+@click.option("--tokenIssuer", "token_issuer", default="", metavar="URL", help="Issuer of callers' tokens.")
+@click.option(
+    "--keepaliveMaxServerConnectionAge", "connection_age", default="", metavar="DURATION", help="Age of a stream."
+)
+@click.option("--shutdownDuration", "stop_grace", default="", metavar="DURATION", help="Grace of open calls.")
+@click.option("--log_output_level", "levels", default="default:info", show_default=True, help="SCOPE:LEVEL,…")
+@click.option("--log_as_json/--no-log_as_json", "as_json", default=False, help="Log lines as JSON.")
+def discovery(
+    *,
+    config: tuple[str, ...],
+    grpc_addr: str,
+    secure_addr: str,
+    mutual_addr: str,
+    monitoring_addr: str,
+    http_addr: str,
+    https_addr: str,
+    mesh_config: str,
+    domain: str,
+    cluster_id: str,
+    ca_dir: str,
+    root_overlap: str,
+    token_keys: tuple[str, ...],
+    token_issuer: str,
+    connection_age: str,
+    stop_grace: str,
+    levels: str,
+    as_json: bool,
+) -> None:
+    """Run the control plane."""
+    import asyncio
+
+    import msgspec
+
+    from mizzen import observe, settings
+    from mizzen.control import main
+    from mizzen.control.options import Options, parse_address
+
+    if not config:
+        raise UsageError("--config PATH is missing: a file or folder of Kubernetes and Istio objects")
+    observe.set_up_logging(levels, as_json)
+    loaded, warnings = settings.load(os.environ)
+    for warning in warnings:
+        observe.scope().warning("%s", warning)
+    if https_addr:
+        observe.scope().warning("--httpsAddr %s is not served: there are no webhooks", https_addr)
+    xds, authority = loaded.xds, loaded.authority
+    if connection_age:
+        age = _seconds("--keepaliveMaxServerConnectionAge", connection_age)
+        xds = msgspec.structs.replace(xds, max_connection_age=age)
+    if stop_grace:
+        xds = msgspec.structs.replace(xds, stop_grace=_seconds("--shutdownDuration", stop_grace))
+    if root_overlap:
+        authority = msgspec.structs.replace(authority, root_overlap=_seconds("--rootOverlap", root_overlap))
+    options = Options(
+        config=config,
+        plain=parse_address("--grpcAddr", grpc_addr),
+        secure=parse_address("--secureGRPCAddr", secure_addr),
+        mutual=parse_address("--mutualGRPCAddr", mutual_addr),
+        monitoring=parse_address("--monitoringAddr", monitoring_addr),
+        http=parse_address("--httpAddr", http_addr),
+        mesh_config=mesh_config,
+        domain=domain,
+        cluster_id=cluster_id or loaded.instance.cluster,
+        ca_dir=ca_dir,
+        token_keys=token_keys,
+        token_issuer=token_issuer,
+    )
+    asyncio.run(main.run(options, msgspec.structs.replace(loaded, xds=xds, authority=authority)))
