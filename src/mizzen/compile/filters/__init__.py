@@ -5,11 +5,13 @@ routes may all use it. What differs between the dialects is decided here and now
 
     peers              who the other side is: istio.metadata_exchange, or headers and filter state
     alpn               the ALPN words of the mesh, and who writes them upstream
-    metrics            istio.stats, or the access logger that counts the same
+    metrics            istio.stats
+    metric_loggers     the access loggers that count the same on upstream Envoy
     access_logs        access loggers and their formats
     tracing            the tracing block of a connection manager
     http               one HTTP connection manager, with its filters in order
     network            tcp_proxy and the network filters before it
     listener_filters   what looks at a connection before a chain is chosen
     sds, tls           secrets by name, and the TLS contexts of servers
+    stat_names         names under which Envoy counts, by the mesh's patterns
 """

@@ -13,7 +13,7 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.scalars import Duration
-from mizzen.compile.filters import access_logs, alpn, metrics, peers, tracing
+from mizzen.compile.filters import access_logs, alpn, metric_loggers, metrics, peers, tracing
 from mizzen.compile.filters.access_logs import AccessLog
 from mizzen.compile.filters.dialect import Dialect, Side
 from mizzen.compile.filters.metrics import Metrics
@@ -140,7 +140,7 @@ def _side(settings: HttpSettings, *, mutual_tls: bool) -> Any:
     """The fields that all connection managers of a side share."""
     loggers = [access_logs.build_access_log(log, settings.dialect) for log in settings.access_logs]
     if settings.metrics is not None and settings.dialect == "envoy":
-        loggers += metrics.build_http_loggers(settings.side, settings.metrics, mutual_tls=mutual_tls)
+        loggers.append(metric_loggers.build_http_logger(settings.side, settings.metrics, mutual_tls=mutual_tls))
     request_id = _uuid_v3.UuidRequestIdConfig(
         use_request_id_for_trace_sampling={"value": settings.sample_by_request_id}
     )
@@ -254,8 +254,11 @@ def build_http_filters(settings: HttpSettings, chain: HttpChain) -> list[Any]:
     if settings.side != "inbound":
         filters.append(alpn.build_http_filter(settings.dialect))
     filters += (_plain_filter("fault", "HTTPFault"), _plain_filter("cors", "Cors"))
-    if settings.metrics is not None and settings.dialect == "istio":
-        filters.append(metrics.build_http_filter(settings.side, settings.metrics))
+    if settings.metrics is not None:
+        if settings.dialect == "istio":
+            filters.append(metrics.build_http_filter(settings.side, settings.metrics))
+        else:
+            filters.append(metric_loggers.build_protocol_filter())
     if (cache := chain.dynamic_dns or settings.dynamic_dns) is not None:
         filters.append(_dynamic_forward_proxy(cache))
     filters.append(_router(settings.suppress_envoy_headers))

@@ -12,7 +12,7 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.scalars import Duration
-from mizzen.compile.filters import access_logs, metrics, peers
+from mizzen.compile.filters import access_logs, metric_loggers, metrics, peers
 from mizzen.compile.filters.access_logs import AccessLog
 from mizzen.compile.filters.dialect import Dialect, Side
 from mizzen.compile.filters.metrics import Metrics
@@ -121,7 +121,7 @@ def _sni_forward(cache: DnsCache) -> Any:
 def _loggers(settings: TcpSettings, *, mutual_tls: bool, black_hole: bool) -> tuple[Any, ...]:
     loggers = [access_logs.build_access_log(log, settings.dialect) for log in settings.access_logs if not black_hole]
     if settings.dialect == "envoy" and settings.metrics is not None:
-        loggers += metrics.build_tcp_loggers(settings.side, settings.metrics, mutual_tls=mutual_tls)
+        loggers += metric_loggers.build_tcp_loggers(settings.side, settings.metrics, mutual_tls=mutual_tls)
     return tuple(loggers)
 
 

@@ -10,6 +10,8 @@ workload. TCP peers have no headers: only their certificate names them.
 import functools
 from typing import Any, NamedTuple
 
+import msgspec
+
 from mizzen import protos
 from mizzen.compile.filters.dialect import Dialect, Side
 
@@ -60,6 +62,13 @@ _PEER_METADATA = protos.TYPE_PREFIX + "io.istio.http.peer_metadata.Config"
 _TCP_EXCHANGE = protos.TYPE_PREFIX + "envoy.tcp.metadataexchange.config.MetadataExchange"
 
 
+def first_of(*operators: str | tuple[str, str]) -> str:
+    """A format string: the first operator (or command and parameter) that yields something, else `unknown`."""
+    listed = [o if isinstance(o, str) else {"command": o[0], "param": o[1]} for o in operators]
+    fallback = {"command": "ENVIRONMENT", "param": UNKNOWN_VARIABLE}
+    return f"%COALESCE({msgspec.json.encode({'operators': [*listed, fallback]}).decode()})%"
+
+
 def build_http_filters(dialect: Dialect, side: Side, *, mutual_tls: bool, in_mesh: bool) -> tuple[Any, ...]:
     """The HTTP filters that learn and tell who the peers are.
 
@@ -88,11 +97,7 @@ def _remember_filter() -> Any:
         {
             "object_key": fact.state,
             "factory_key": "envoy.string",
-            "skip_if_empty": True,
-            "format_string": {
-                "omit_empty_values": True,
-                "text_format_source": {"inline_string": f"%REQ({fact.header})%"},
-            },
+            "format_string": {"text_format_source": {"inline_string": first_of(("REQ", fact.header))}},
         }
         for fact in FACTS
     ]

@@ -10,8 +10,9 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.scalars import Duration
-from mizzen.compile.filters import access_logs, listener_filters
+from mizzen.compile.filters import access_logs, alpn, listener_filters
 from mizzen.compile.filters.access_logs import AccessLog
+from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.filters.http import HttpChain as HttpConnection
 from mizzen.compile.filters.http import HttpSettings, build_connection_manager
 from mizzen.compile.filters.network import TcpRoute, TcpSettings, build_tcp_filters, to_cluster
@@ -31,7 +32,8 @@ HTTP_PROXY_ROUTE = "http_proxy"
 class OutboundSettings(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """What all outbound listeners of a sidecar share."""
 
-    http: HttpSettings
+    http: HttpSettings | None
+    """None for listeners without HTTP, which then need not know what HTTP depends on."""
     tcp: TcpSettings
     catch_all: TcpRoute
     """Where connections go that no service is known for."""
@@ -117,7 +119,13 @@ def _connection_manager(chain: HttpChain, listener: str, settings: OutboundSetti
         dynamic_dns=chain.dynamic_dns,
         grpc_web=chain.grpc_web,
     )
-    return build_connection_manager(settings.http, connection)
+    return build_connection_manager(_http(settings), connection)
+
+
+def _http(settings: OutboundSettings) -> HttpSettings:
+    if settings.http is None:
+        raise ValueError("an HTTP chain needs the settings of HTTP")
+    return settings.http
 
 
 # -- virtualOutbound --------------------------------------------------------------------------------------------------
@@ -131,8 +139,6 @@ class VirtualOutbound(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     transparent: bool = False
     http_match: tuple[str, ...] = ()
     """ALPN values by which unknown hosts are resolved as they come; empty where they are not."""
-    http_routes: bytes = b""
-    """The encoded route configuration of that chain."""
 
 
 @query
@@ -169,31 +175,35 @@ def virtual_outbound(db: Engine, plan: VirtualOutbound, settings: OutboundSettin
     return encode_resource(VIRTUAL_OUTBOUND, message)
 
 
-def dynamic_dns_routes() -> bytes:
-    """The encoded routes of hosts that are resolved as they come."""
-    route = {
+def build_dynamic_dns_routes(dialect: Dialect) -> Any:
+    """The routes of hosts that are resolved as they come."""
+    unlimited: dict[str, Any] = (
+        {"max_grpc_timeout": {}} if dialect == "istio" else {"max_stream_duration": {"grpc_timeout_header_max": {}}}
+    )
+    route: dict[str, Any] = {
         "name": "allow_any_dynamic_dns",
         "match": {"prefix": "/"},
-        "route": {"cluster": names.DYNAMIC_DNS, "timeout": {}, "max_grpc_timeout": {}},
+        "route": {"cluster": names.DYNAMIC_DNS, "timeout": {}, **unlimited},
     }
+    if dialect == "envoy":
+        route["typed_per_filter_config"] = {alpn.ROUTE_FILTER: alpn.build_route_override(None)}
     host = {"name": "allow_any_dynamic_dns", "domains": ["*"], "routes": [route], "include_request_attempt_count": True}
-    routes = protos.message_class("envoy.config.route.v3.RouteConfiguration")(
+    return protos.message_class("envoy.config.route.v3.RouteConfiguration")(
         name="allow_any_dynamic_dns",
         virtual_hosts=[host],
         validate_clusters={"value": False},
         ignore_port_in_host_matching=True,
         max_direct_response_body_size_bytes={"value": 1048576},
     )
-    return protos.encode(routes)
 
 
 def _dynamic_dns_chain(plan: VirtualOutbound, settings: OutboundSettings) -> Any:
-    routes = protos.message_class("envoy.config.route.v3.RouteConfiguration").FromString(plan.http_routes)
+    routes = build_dynamic_dns_routes(settings.tcp.dialect)
     connection = HttpConnection(stat_prefix="outbound_virtualOutbound_allow_any_dynamic_dns;")
     return _listener_v3.FilterChain(
         name="virtualOutbound-catchall-tcp-http",
         filter_chain_match={"application_protocols": plan.http_match},
-        filters=[build_connection_manager(settings.http, connection, routes)],
+        filters=[build_connection_manager(_http(settings), connection, routes)],
     )
 
 
@@ -220,7 +230,7 @@ def http_proxy(db: Engine, bind: Bind, port: int, settings: OutboundSettings) ->
         filter_chains=[
             _listener_v3.FilterChain(
                 transport_socket_connect_timeout=CONNECT_TIMEOUT,
-                filters=[build_connection_manager(settings.http, connection)],
+                filters=[build_connection_manager(_http(settings), connection)],
             )
         ],
         **bind_fields(bind, port),

@@ -59,3 +59,8 @@ class OutboundPlan(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     def name(self) -> str:
         """The listener's name."""
         return f"{self.bind.address}_{self.port}"
+
+    @property
+    def serves_http(self) -> bool:
+        """Whether any chain serves HTTP."""
+        return any(isinstance(chain, HttpChain) for chain in self.chains)

@@ -5,6 +5,8 @@ In: a proxy. Out: its listeners, in the order that Istio sends them: per-port ou
 queries are asked. Golden cases: base, networking/node-settings, networking/sidecar-outbound-policy.
 """
 
+import msgspec
+
 from mizzen.api.meta import Key
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.network import TcpRoute, to_cluster
@@ -62,7 +64,8 @@ def _outbound_listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
         found = (*found, building.http_proxy(db, ground.network.localhost, port, shared))
     if ground.captured:
         virtual = virtual_outbound_plan(db, _scope(db, proxy), ground, proxy.interception == "TPROXY")
-        found = (*found, building.virtual_outbound(db, virtual, shared))
+        needed = shared if virtual.http_match else msgspec.structs.replace(shared, http=None)
+        found = (*found, building.virtual_outbound(db, virtual, needed))
     return found
 
 
@@ -76,7 +79,8 @@ def _outbound_plans(db: Engine, proxy: Proxy) -> tuple[OutboundPlan, ...]:
 @query
 def built_listeners(db: Engine, plans: tuple[OutboundPlan, ...], shared: OutboundSettings) -> tuple[Resource, ...]:
     """The per-port listeners of all proxies with these plans and settings."""
-    return tuple(building.outbound_listener(db, plan, shared) for plan in plans)
+    without_http = msgspec.structs.replace(shared, http=None)
+    return tuple(building.outbound_listener(db, plan, shared if plan.serves_http else without_http) for plan in plans)
 
 
 @query
@@ -120,7 +124,6 @@ def virtual_outbound_plan(db: Engine, selected: ScopeId, ground: Ground, transpa
         port=mesh.mesh_config(db).proxy_listen_port,
         transparent=transparent,
         http_match=ground.plain_alpn if resolving else (),
-        http_routes=building.dynamic_dns_routes() if resolving else b"",
     )
 
 
