@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 
@@ -52,3 +53,19 @@ def test_aliases_are_istioctls() -> None:
 
 def test_hidden_commands_are_not_listed() -> None:
     assert "iptables" not in cli_runs.run("--help").stdout
+
+
+def test_a_reader_that_goes_away_is_no_failure_worth_words() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        finished = subprocess.run(
+            [sys.executable, "-c", "from mizzen.cli import app; app.main(['--help'])"],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+
+    assert (finished.returncode, finished.stderr) == (1, b"")

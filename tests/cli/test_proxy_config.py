@@ -10,7 +10,7 @@ import pytest
 import yaml
 from http_answers import Answers, on_socket
 
-from mizzen.diagnose import secrets
+from mizzen.diagnose.tables import secrets
 
 DUMPS = pathlib.Path(__file__).parent / "dumps"
 DUMP = DUMPS / "config_dump.json"

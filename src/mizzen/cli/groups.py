@@ -7,7 +7,6 @@ an exit code. Codes are istioctl's: 1 for an error, 64 for a command line that d
 
 import difflib
 import importlib
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -153,10 +152,6 @@ def _run(call: Callable[[], Any], invocation: Invocation) -> int:
     except click.ClickException as error:
         _say(f"Error: {error.format_message()}")
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of a pipe (`| head`) has gone; the interpreter must not complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except MizzenError as error:
         _say(f"Error: {error}")
         if invocation.verbose:

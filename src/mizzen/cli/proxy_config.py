@@ -129,7 +129,7 @@ _status = click.option("--status", default="", help="Only endpoints of this heal
 @_subcommand("cluster", ("clusters", "c"), _fqdn, _direction, _subset, _port)
 def cluster(source: Source, output: str, **wanted: Any) -> None:
     """Show the clusters."""
-    from mizzen.diagnose import clusters
+    from mizzen.diagnose.tables import clusters
 
     found = clusters.select_clusters(source.dump(_CLUSTERS), clusters.ClusterFilter(**wanted))
     _print(output, lambda: clusters.build_table(found), lambda: _bare(found))
@@ -138,7 +138,7 @@ def cluster(source: Source, output: str, **wanted: Any) -> None:
 @_subcommand("listener", ("listeners", "l"), _address, _port, _type, _verbose)
 def listener(source: Source, output: str, verbose: bool, **wanted: Any) -> None:
     """Show the listeners and their filter chains."""
-    from mizzen.diagnose import listeners
+    from mizzen.diagnose.tables import listeners
 
     found = listeners.select_listeners(source.dump(_LISTENERS), listeners.ListenerFilter(**wanted))
     _print(output, lambda: listeners.build_table(found, verbose=verbose), lambda: _bare(found))
@@ -147,7 +147,7 @@ def listener(source: Source, output: str, verbose: bool, **wanted: Any) -> None:
 @_subcommand("route", ("routes", "r"), _name, _verbose)
 def route(source: Source, output: str, name: str, verbose: bool) -> None:
     """Show the routes."""
-    from mizzen.diagnose import routes
+    from mizzen.diagnose.tables import routes
 
     found = routes.select_routes(source.dump(_ROUTES), name)
     _print(output, lambda: routes.build_table(found, verbose=verbose), lambda: _bare(found))
@@ -156,7 +156,8 @@ def route(source: Source, output: str, name: str, verbose: bool) -> None:
 @_subcommand("endpoint", ("endpoints", "ep"), _address, _port, _cluster, _status, wanted="endpoints")
 def endpoint(source: Source, output: str, **wanted: Any) -> None:
     """Show the hosts of the clusters and their health."""
-    from mizzen.diagnose import dump, endpoints, spelling
+    from mizzen.diagnose import dump, spelling
+    from mizzen.diagnose.tables import endpoints
 
     keep = endpoints.EndpointFilter(**wanted)
     found = endpoints.select_statuses(dump.parse_json(source.read(_HOSTS)), keep)
@@ -170,7 +171,7 @@ def endpoint(source: Source, output: str, **wanted: Any) -> None:
 @_subcommand("eds", (), _address, _port, _cluster, _status, hidden=True)
 def eds(source: Source, output: str, **wanted: Any) -> None:
     """Show the endpoints that the proxy was told."""
-    from mizzen.diagnose import endpoints
+    from mizzen.diagnose.tables import endpoints
 
     keep = endpoints.EndpointFilter(**wanted)
     found = endpoints.select_assignments(source.dump(_ALL), keep)
@@ -180,7 +181,8 @@ def eds(source: Source, output: str, **wanted: Any) -> None:
 @_subcommand("secret", ("secrets", "s"))
 def secret(source: Source, output: str) -> None:
     """Show the certificates that the proxy got over SDS."""
-    from mizzen.diagnose import secrets, spelling
+    from mizzen.diagnose import spelling
+    from mizzen.diagnose.tables import secrets
 
     dumped = source.dump(_SECRETS)
     found = secrets.select_secrets(dumped, _now())
@@ -193,8 +195,8 @@ def secret(source: Source, output: str) -> None:
 @_subcommand("bootstrap", ("b",), output="json")
 def bootstrap(source: Source, output: str) -> None:
     """Show what Envoy was started with."""
-    from mizzen.diagnose import bootstrap as started
     from mizzen.diagnose import spelling
+    from mizzen.diagnose.tables import bootstrap as started
 
     dumped = source.dump(_BOOTSTRAP)
     _print(output, lambda: started.summarize(dumped), lambda: spelling.bare(dumped.section("Bootstrap")))
@@ -203,7 +205,7 @@ def bootstrap(source: Source, output: str) -> None:
 @_subcommand("ecds", ("ec",))
 def ecds(source: Source, output: str) -> None:
     """Show the extensions that the proxy discovered by name."""
-    from mizzen.diagnose import extensions
+    from mizzen.diagnose.tables import extensions
 
     found = extensions.select_extensions(source.dump(_ALL))
     _print(output, lambda: extensions.build_table(found), lambda: _bare(found))
@@ -249,8 +251,8 @@ def _sections(
     verbose: bool,
     name: str,
 ) -> dict[str, Callable[[], Table]]:
-    from mizzen.diagnose import bootstrap as started
-    from mizzen.diagnose import clusters, endpoints, listeners, routes, secrets
+    from mizzen.diagnose.tables import bootstrap as started
+    from mizzen.diagnose.tables import clusters, endpoints, listeners, routes, secrets
 
     cluster_filter = clusters.ClusterFilter(fqdn=fqdn, port=port, subset=subset, direction=direction)
     listener_filter = listeners.ListenerFilter(address=address, port=port, kind=kind)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mizzen.diagnose import listeners
 from mizzen.diagnose.dump import Dump
-from mizzen.diagnose.listeners import ListenerFilter
+from mizzen.diagnose.tables import listeners
+from mizzen.diagnose.tables.listeners import ListenerFilter
 
 HTTP = "envoy.filters.network.http_connection_manager"
 TEN = {"address_prefix": "10.0.0.0", "prefix_len": 8}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mizzen.diagnose.clusters import ClusterFilter, ClusterName
+from mizzen.diagnose.tables.clusters import ClusterFilter, ClusterName
 
 
 @pytest.mark.parametrize(

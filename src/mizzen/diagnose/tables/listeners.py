@@ -8,10 +8,11 @@ import json
 
 import msgspec
 
-from mizzen.diagnose import addresses, dump, match
+from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Dump, Json, MissingSection
-from mizzen.diagnose.ordering import sort_like_go
 from mizzen.diagnose.table import Row, Table
+from mizzen.diagnose.tables import addresses, match
+from mizzen.diagnose.tables.ordering import sort_like_go
 from mizzen.errors import DecodeError
 
 _HTTP = "envoy.filters.network.http_connection_manager"

@@ -8,8 +8,8 @@ import msgspec
 
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Dump, Json
-from mizzen.diagnose.ordering import sort_like_go
 from mizzen.diagnose.table import Row, Table
+from mizzen.diagnose.tables.ordering import sort_like_go
 from mizzen.errors import DecodeError
 
 COLUMNS = ("SERVICE FQDN", "PORT", "SUBSET", "DIRECTION", "TYPE", "DESTINATION RULE")

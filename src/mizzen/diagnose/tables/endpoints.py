@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mizzen.diagnose import addresses, dump
-from mizzen.diagnose.clusters import ClusterName
+from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Dump, Json
 from mizzen.diagnose.table import Row, Table
+from mizzen.diagnose.tables import addresses
+from mizzen.diagnose.tables.clusters import ClusterName
 
 COLUMNS = ("ENDPOINT", "STATUS", "OUTLIER CHECK", "CLUSTER")
 ASSIGNED_COLUMNS = ("NAME", "STATUS", "LOCALITY", "CLUSTER")

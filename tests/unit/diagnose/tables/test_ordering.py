@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mizzen.diagnose.ordering import sort_like_go
+from mizzen.diagnose.tables.ordering import sort_like_go
 
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers()), max_size=400)
 

@@ -6,10 +6,11 @@ VirtualService that it came from. Routes to `PassthroughCluster` are left out, a
 
 import re
 
-from mizzen.diagnose import dump, match
+from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Dump, Json
-from mizzen.diagnose.ordering import sort_like_go
 from mizzen.diagnose.table import Row, Table
+from mizzen.diagnose.tables import match
+from mizzen.diagnose.tables.ordering import sort_like_go
 from mizzen.errors import DecodeError
 
 COLUMNS = ("NAME", "VHOST NAME", "DOMAINS", "MATCH", "VIRTUAL SERVICE")

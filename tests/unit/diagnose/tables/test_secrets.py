@@ -6,8 +6,8 @@ import datetime
 import pytest
 
 from mizzen.ca import certificates
-from mizzen.diagnose import secrets
 from mizzen.diagnose.dump import Dump
+from mizzen.diagnose.tables import secrets
 
 NOW = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)
 KIND = "type.googleapis.com/envoy.admin.v3.SecretsConfigDump"

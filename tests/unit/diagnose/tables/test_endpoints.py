@@ -1,8 +1,8 @@
 """Hosts and assignments; what the recorded answers do not show."""
 
-from mizzen.diagnose import endpoints
 from mizzen.diagnose.dump import Dump
-from mizzen.diagnose.endpoints import EndpointFilter
+from mizzen.diagnose.tables import endpoints
+from mizzen.diagnose.tables.endpoints import EndpointFilter
 
 NO_FILTER = EndpointFilter()
 

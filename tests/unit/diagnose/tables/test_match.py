@@ -2,7 +2,7 @@
 
 import pytest
 
-from mizzen.diagnose import match
+from mizzen.diagnose.tables import match
 
 
 @pytest.mark.parametrize(
