@@ -144,7 +144,7 @@ def test_one_proxy_that_differs_shows_where_and_still_exits_0(plane: str, tmp_pa
     admin = tmp_path / "admin.sock"
     with on_socket(admin, Answers({"/config_dump": envoy_side({"connect_timeout": "5s"})})):
         mesh = cli_runs.write_mesh(tmp_path / "shop", pods=[cli_runs.pod("cart-0", "shop", admin)], monitoring=plane)
-        lines = ps("cart-0", "-n", "shop", "--mesh", mesh).splitlines()
+        lines = ps("sts/cart", "-n", "shop", "--mesh", mesh).splitlines()
 
     assert lines[:3] == ["Clusters Don't Match", "--- Istiod Clusters", "+++ Envoy Clusters"]
     assert '-      "connectTimeout": "1s",' in lines

@@ -5,11 +5,13 @@ all its resources as JSON, YAML or a summary on stdout, problems on stderr. The 
 be read or the proxy is unknown: bad objects are problems, and their neighbours are compiled.
 """
 
+import contextlib
 import difflib
+import gc
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -52,17 +54,30 @@ def compile_(
 
     if bool(node_file) == bool(pod):
         raise click.UsageError("give either --node or --proxy", click.get_current_context())
-    contents = _load(paths)
-    engine = _fill(contents, mesh_file)
-    proxy = _find_proxy(contents, node_file=node_file, pod=pod)
-    if dialect:
-        proxy = msgspec.structs.replace(proxy, dialect=dialect)
-    taken = snapshot.take_snapshot(engine, proxy)
+    with _collector_off():
+        contents = _load(paths)
+        engine = _fill(contents, mesh_file)
+        proxy = _find_proxy(contents, node_file=node_file, pod=pod)
+        if dialect:
+            proxy = msgspec.structs.replace(proxy, dialect=dialect)
+        taken = snapshot.take_snapshot(engine, proxy)
     if output == "summary":
         click.echo(render.render_table(snapshot.summarize(taken)), nl=False)
         return
     text = render.render_yaml(taken.printed) if output == "yaml" else render.render_json(taken.printed, indent=2)
     click.echo(text, nl=False)
+
+
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """Nearly everything that is made lives until the end, so looking for garbage costs a fifth of the time in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _load(paths: Sequence[str]) -> "Contents":

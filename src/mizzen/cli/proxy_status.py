@@ -53,8 +53,7 @@ def proxy_status(
         return
     if not pod:
         raise MizzenError("proxy-status --file requires the name of the proxy that the file is from")
-    name = targets.qualify(pod, namespace)
-    actual = _actual(name, file=file, mesh=mesh)
+    name, actual = _actual(pod, file=file, namespace=namespace, mesh=mesh)
     _print_difference(_sent(planes, name), actual)
 
 
@@ -84,13 +83,15 @@ def _syncz(plane: targets.ControlPlane, namespace: str) -> "list[ProxyStatus]":
     return sync.in_namespace(sync.read_syncz(plane.get_json("debug/syncz"), plane.name), namespace)
 
 
-def _actual(name: str, *, file: str, mesh: str) -> "Dump":
+def _actual(reference: str, *, file: str, namespace: str, mesh: str) -> "tuple[str, Dump]":
+    """The proxy's full name and what its Envoy holds; with a file the name is taken as it was typed."""
     from mizzen.diagnose import dump
 
     try:
         if file:
-            return dump.parse_dump(targets.read_file(file))
-        return dump.parse_dump(targets.find_proxy(name, namespace="", mesh=mesh).get("config_dump"))
+            return targets.qualify(reference, namespace), dump.parse_dump(targets.read_file(file))
+        proxy = targets.find_proxy(reference, namespace=namespace, mesh=mesh)
+        return proxy.name, dump.parse_dump(proxy.get("config_dump"))
     except MizzenError as unreachable:
         raise MizzenError(f"could not contact sidecar: {unreachable}") from unreachable
 
