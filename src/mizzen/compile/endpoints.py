@@ -56,7 +56,8 @@ def _of_name(db: Engine, client: EndpointClient, name: str) -> Resource:
         db, client.scope.namespace, found.host, found.namespace, client.rule_labels
     )
     rule_key = rule_id(rule)
-    place = client.place if _asks_place(db, found.id, port.number, key.subset, rule_key) else ClientPlace()
+    asks = asked_place(db, found.id, port.number, key.subset, rule_key)
+    place = client.place if asks is not None else ClientPlace()
     return load_assignment(
         db,
         Target(name=name, service=found.id, port=port.number, subset=key.subset, rule=rule_key),
@@ -109,16 +110,56 @@ def _setting(db: Engine, found: Service, rules: Rules) -> LocalitySetting | None
 
 
 @query
-def _asks_place(db: Engine, service_id: ServiceId, port: int, subset: str, rule_key: RuleId | None) -> bool:
-    """Whether it matters where the client is."""
+def asked_place(
+    db: Engine, service_id: ServiceId, port: int, subset: str, rule_key: RuleId | None
+) -> tuple[str, ...] | None:
+    """The labels of the client that its endpoints' order depends on; None where not even its locality matters."""
     found = service(db, service_id)
     if found is None:
-        return False
+        return None
     rules = _rules(db, rule_key, port, subset)
     setting = _setting(db, found, rules)
     if setting is None:
-        return False
-    return bool(setting.distribute or setting.zone_aware or setting.forced or rules.has_detection)
+        return None
+    if not (setting.distribute or setting.zone_aware or setting.forced or rules.has_detection):
+        return None
+    return tuple(name.partition("=")[0] for name in setting.failover_priority)
+
+
+@query
+def scope_place(db: Engine, scope_id: ScopeId, rule_labels: Labels) -> frozenset[str] | None:
+    """The labels by which any service in scope orders its endpoints; None where none asks where its client is."""
+    names_asked: set[str] = set()
+    asked = False
+    for found in scope.scope_services(db, scope_id):
+        wanted = _service_place(db, found, scope_id.namespace, rule_labels)
+        if wanted is not None:
+            asked = True
+            names_asked.update(wanted)
+    return frozenset(names_asked) if asked else None
+
+
+@query
+def scope_is_node_local(db: Engine, scope_id: ScopeId) -> bool:
+    """Whether any service in scope gives its clients only endpoints of their own node."""
+    return any(s.node_local for s in scope.scope_services(db, scope_id))
+
+
+def _service_place(db: Engine, found: Service, namespace: str, rule_labels: Labels) -> tuple[str, ...] | None:
+    rule = destination_rules.destination_rule(db, namespace, found.host, found.namespace, rule_labels)
+    return service_place(db, found.id, rule_id(rule))
+
+
+@query
+def service_place(db: Engine, service_id: ServiceId, rule_key: RuleId | None) -> tuple[str, ...] | None:
+    """As `asked_place`, for all ports and subsets of a service together."""
+    found, rule = service(db, service_id), find_rule(db, rule_key)
+    if found is None:
+        return None
+    subsets = ("", *(s.name for s in rule.subsets)) if rule is not None else ("",)
+    every = (asked_place(db, service_id, p.number, subset, rule_key) for p in found.ports for subset in subsets)
+    asked = [wanted for wanted in every if wanted is not None]
+    return tuple(dict.fromkeys(name for wanted in asked for name in wanted)) if asked else None
 
 
 @query

@@ -84,19 +84,26 @@ def _passes_mesh_tls(db: Engine, proxy: Proxy) -> bool:
 
 
 def _place(db: Engine, proxy: Proxy) -> ClientPlace:
+    """Where the proxy is, as far as any service in its scope asks: most scopes do not, and share everything."""
+    names = endpoints.scope_place(db, proxy_scope(db, proxy), rule_labels(db, proxy))
+    if names is None:
+        return _NOWHERE
     workload = workloads.proxy_workload(db, proxy)
-    return ClientPlace(locality=workload.locality, labels=workload.labels)
+    return ClientPlace(locality=workload.locality, labels=tuple(pair for pair in workload.labels if pair[0] in names))
+
+
+_NOWHERE = ClientPlace()
 
 
 def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
-    workload = workloads.proxy_workload(db, proxy)
+    workload, selected = workloads.proxy_workload(db, proxy), proxy_scope(db, proxy)
     client = EndpointClient(
-        scope=proxy_scope(db, proxy),
+        scope=selected,
         dialect=proxy.dialect,
         is_router=proxy.kind == "router",
         rule_labels=rule_labels(db, proxy),
         place=_place(db, proxy),
-        node_name=workload.node_name,
+        node_name=workload.node_name if endpoints.scope_is_node_local(db, selected) else "",
         networks=proxy.requested_networks,
     )
     return endpoints.assignments(db, client, names or frozenset())

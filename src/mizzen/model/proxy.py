@@ -49,7 +49,7 @@ class TlsFiles(msgspec.Struct, frozen=True, kw_only=True):
     client_root: str = ""
 
 
-class Proxy(msgspec.Struct, frozen=True, kw_only=True):
+class Proxy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """One Envoy, as its node describes it."""
 
     id: str

@@ -1,0 +1,1 @@
+"""Findings over objects: coded messages for what is wrong, doubtful or without effect."""
