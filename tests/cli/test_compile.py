@@ -152,41 +152,6 @@ def test_a_bad_object_is_a_problem_and_its_neighbours_are_compiled(tmp_path: pat
     assert {f"outbound|8099||{name}.web.svc.cluster.local" for name in ("extra", "other")} <= set(clusters)
 
 
-def test_private_keys_are_redacted(tmp_path: pathlib.Path) -> None:
-    objects = [
-        {
-            "apiVersion": "networking.istio.io/v1",
-            "kind": "Gateway",
-            "metadata": {"name": "edge", "namespace": "istio-system"},
-            "spec": {
-                "selector": {"istio": "ingressgateway"},
-                "servers": [
-                    {
-                        "port": {"number": 443, "name": "https", "protocol": "HTTPS"},
-                        "hosts": ["shop.example.com"],
-                        "tls": {"mode": "SIMPLE", "credentialName": "shop-cert"},
-                    }
-                ],
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "shop-cert", "namespace": "istio-system"},
-            "type": "kubernetes.io/tls",
-            "stringData": {"tls.crt": "CERTIFICATE", "tls.key": "PRIVATE"},
-        },
-    ]
-    (tmp_path / "edge.yaml").write_text(yaml.safe_dump_all(objects))
-
-    answer = compiled("-f", BASE, "-f", tmp_path / "edge.yaml", "--proxy", "istio-ingressgateway-0.istio-system")
-
-    (secret,) = answer["secrets"].values()
-    assert secret["name"].startswith("kubernetes://shop-cert")
-    assert secret["tlsCertificate"]["privateKey"] == {"inlineString": "[redacted]"}
-    assert "UFJJVkFURQ" not in json.dumps(answer)
-
-
 def test_an_unknown_proxy_is_answered_with_those_like_it() -> None:
     error = fails("-f", BASE, "--proxy", "front-1.web")
 
