@@ -24,7 +24,6 @@ from mizzen.agent import launch
 from mizzen.agent.admin import Admin
 from mizzen.errors import AgentError
 
-_END_SECONDS = 5.0
 _MOST_FAILED_LOOKS = 4
 
 _log = observe.scope("supervisor")
@@ -76,6 +75,10 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     on_zero_connections: bool = False
     minimum_seconds: float = 5.0
     """Before the first look at open connections."""
+    look_seconds: float = 1.0
+    """Between two looks at open connections."""
+    end_seconds: float = 5.0
+    """That Envoy has to end before it is killed."""
 
 
 class Supervisor:
@@ -106,10 +109,10 @@ class Supervisor:
         self._process = process
         try:
             if self._ended:
-                await _end(process)
+                await self.end()
             return await process.wait()
         finally:
-            await _end(process)
+            await self.end()
 
     async def drain(self, *, skip_exit: bool = False) -> bool:
         """Let connections end, and say whether Envoy does; without `skip_exit` this is the beginning of the end."""
@@ -128,10 +131,16 @@ class Supervisor:
         await self.end()
 
     async def end(self) -> None:
-        """Let Envoy end now."""
+        """Let Envoy end now, in whatever way it takes."""
         self._ended = True
-        if self._process is not None:
-            await _end(self._process)
+        process = self._process
+        for order in (signal.SIGTERM, signal.SIGKILL):
+            if process is None or process.returncode is not None:
+                return
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(order)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), self._ending.end_seconds)
 
     async def _wait_for_connections(self) -> None:
         if not self._ending.on_zero_connections:
@@ -150,17 +159,7 @@ class Supervisor:
                 if not active:
                     return
                 _log.info("%d connections are still open", active)
-            await asyncio.sleep(1.0)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    for order in (signal.SIGTERM, signal.SIGKILL):
-        if process.returncode is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(order)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _END_SECONDS)
+            await asyncio.sleep(self._ending.look_seconds)
 
 
 def find_envoy(choice: str, configured: str) -> Path:

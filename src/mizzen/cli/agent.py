@@ -77,7 +77,6 @@ def proxy(
     from mizzen import observe, settings
     from mizzen.agent import interfaces, main, options
 
-    observe.set_up_logging(agent_levels, log_as_json, stream=sys.stdout)
     if root_dir is not None:
         os.chdir(root_dir)
     flags = options.Flags(
@@ -94,10 +93,12 @@ def proxy(
         envoy_path=envoy_path,
     )
     loaded, warnings = settings.load(os.environ)
+    found = interfaces.merge_addresses(os.environ.get("INSTANCE_IP", ""), interfaces.find_addresses())
+    told = options.read_options(flags, os.environ, loaded.agent, found)
+    observe.set_up_logging(agent_levels, log_as_json, stream=sys.stdout)
     for warning in warnings:
         observe.scope("agent").warning("%s", warning)
-    found = interfaces.merge_addresses(os.environ.get("INSTANCE_IP", ""), interfaces.find_addresses())
-    asyncio.run(main.run_agent(options.read_options(flags, os.environ, loaded.agent, found)))
+    asyncio.run(main.run_agent(told))
 
 
 @agent.command()
