@@ -115,6 +115,10 @@ class Session(abc.ABC):
             if watch is not None:
                 self._steps.append(_Step(type_url, watch.asks, targets[type_url]))
 
+    def union(self, one: ResourceSet, other: ResourceSet) -> ResourceSet:
+        """The answers to two questions of one subscription, put together."""
+        return self._responses.union(one, other)
+
     def next(self, now: float) -> Response | None:
         """The next response of the plan, to be sent before the next call; None at its end."""
         while self._steps:
@@ -195,7 +199,8 @@ class DeltaSession(Session):
         Names are always answered, even in the version that the client says it holds: Envoy may hold them no longer.
         """
         named = frozenset(request.names) - _EVERYTHING
-        everything = "*" in request.names or (not request.names and request.type_url not in kinds.EXPLICIT)
+        nothing_said = not request.names and not request.unsubscribe
+        everything = "*" in request.names or (nothing_said and request.type_url not in kinds.EXPLICIT)
         names = intern_names(named if everything else {*named, *request.initial_versions})
         watch = self.watches[request.type_url] = Watch(request.type_url, wildcard=everything, names=names)
         watch.asked = names if len(names) == len(named) else intern_names(named)
@@ -207,9 +212,10 @@ class DeltaSession(Session):
         if not request.names and not request.unsubscribe:
             return
         added, gone = frozenset(request.names), frozenset(request.unsubscribe)
-        before = watch.wildcard
-        watch.wildcard = "*" in added or (before and "*" not in gone)
-        watch.must_answer = watch.must_answer or watch.wildcard > before
+        if "*" in added:
+            watch.ask_for_everything()
+        elif "*" in gone:
+            watch.wildcard = False
         added, gone = added - _EVERYTHING, (gone & watch.names) - added
         watch.names = intern_names((watch.names | added) - gone)
         watch.forget_names(gone)
@@ -228,10 +234,10 @@ class DeltaSession(Session):
         if hold and difference.removed:
             self._leaving.append(_Leaving(watch.type_url, target, frozenset(difference.removed)))
             difference = difference.additions
-        watch.asked = watch.owed = NO_NAMES
         if not difference and not watch.must_answer:
             watch.settle(target)
             return None
+        watch.asked = watch.owed = NO_NAMES
         watch.held = None
         if watch.type_url == CLUSTER:
             self._follow_with_endpoints(difference.upserted)
@@ -301,10 +307,10 @@ class SotwSession(Session):
             goal = self._responses.union(target, watch.sent)
             if goal.version != target.version:
                 self._leaving.append(_Leaving(watch.type_url, target, NO_NAMES))
-        watch.asked = watch.owed = NO_NAMES
         if watch.sent == goal and not watch.must_answer:
             watch.settle(goal)
             return None
+        watch.asked = NO_NAMES
         if watch.type_url == CLUSTER:
             self._follow_with_endpoints(self._responses.difference(watch.sent, goal, NO_NAMES).upserted)
         return self._send_all(watch, goal, now)
@@ -312,11 +318,11 @@ class SotwSession(Session):
     def _update_some(self, watch: Watch, target: ResourceSet, now: float) -> Response | None:
         extra = watch.asked | watch.owed if watch.owed else watch.asked
         difference = self._responses.difference(watch.sent, target, NO_NAMES, extra)
-        watch.asked = watch.owed = NO_NAMES
         watch.must_answer = False
         if not difference.upserts:
             watch.settle(target)
             return None
+        watch.asked = watch.owed = NO_NAMES
         return self._send(watch, target, difference, self._responses.sotw_body(difference), now)
 
     def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:

@@ -5,6 +5,7 @@ request and how a response is built differ between the two variants of the proto
 """
 
 import enum
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from mizzen.xds.requests import NO_NAMES, Names, Rejection
 from mizzen.xds.responses import Difference
 
 _CULPRITS_SHOWN = 10
+_NOT_BEFORE, _NOT_AFTER = r"(?<![\w|/.-])", r"(?![\w|/-]|\.\w)"
+"""What may not stand beside a resource's name in a text, for then it is another, longer name."""
 
 Asks = tuple[Names | None, ...]
 """The questions to the generator whose answers, put together, the client should hold; None asks for everything."""
@@ -120,6 +123,10 @@ class Watch:
             self.confirmed = True
         self.held = None
         self.sent = target
+        if self.owed and not self.in_flight:
+            # What was rejected is wanted no more, or there no more.
+            self.rejection, self.culprits = None, ()
+        self.asked = self.owed = NO_NAMES
         if not self.in_flight and self.rejection is None and (self.nonce or self.confirmed):
             self.accepted = target
 
@@ -147,7 +154,7 @@ class Watch:
             return False
         touched = self.in_flight[position].difference.touched
         self.in_flight = self.in_flight[position + 1 :]
-        self.culprits = tuple(sorted(n for n in touched if n and n in rejection.message)[:_CULPRITS_SHOWN])
+        self.culprits = _named_in(rejection.message, touched)
         if self.whole:
             return False
         undelivered = touched.difference(*(later.difference.touched for later in self.in_flight))
@@ -156,6 +163,12 @@ class Watch:
             self.asked = self.asked | undelivered
             return True
         return False
+
+    def ask_for_everything(self) -> None:
+        """Everything is wanted, and what was told before is wanted again: the client may have dropped it."""
+        self.wildcard = True
+        self.must_answer = True
+        self.asked = self.asked.union(self.sent.names if self.sent is not None else (), self.held or ())
 
     def forget_names(self, names: Names) -> None:
         """Names that the client no longer wants are owed to it no longer; nor is it wrong when no others were."""
@@ -167,3 +180,8 @@ class Watch:
 
     def _position(self, nonce: str) -> int | None:
         return next((i for i, sent in enumerate(self.in_flight) if sent.nonce == nonce), None)
+
+
+def _named_in(text: str, names: Names) -> tuple[str, ...]:
+    found = (n for n in names if n and n in text and re.search(_NOT_BEFORE + re.escape(n) + _NOT_AFTER, text))
+    return tuple(sorted(found)[:_CULPRITS_SHOWN])

@@ -1,0 +1,187 @@
+"""The AggregatedDiscoveryService: who is let in, and one `Stream` for each client that is.
+
+In: RPCs in bytes, from whichever port. Out: streams at work, registered in `Connections`. The parts that serving needs
+(pusher, roots, responses) are made here, once, and shared by all streams. Ports and TLS are `server`'s.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import grpc
+
+from mizzen import observe
+from mizzen import settings as settings_module
+from mizzen.compile.resource import SECRET
+from mizzen.errors import AuthorityError, DecodeError, SessionError
+from mizzen.model.proxy import Proxy
+from mizzen.protos import TYPE_PREFIX
+from mizzen.xds import identity, metrics
+from mizzen.xds.admission import Admission
+from mizzen.xds.generator import Generator
+from mizzen.xds.identity import Authenticator, Credentials, Identity, Refused
+from mizzen.xds.push import Pusher, Throttle
+from mizzen.xds.requests import Received, decode_request
+from mizzen.xds.responses import Responses
+from mizzen.xds.roots import Roots
+from mizzen.xds.session import DeltaSession, SotwSession
+from mizzen.xds.status import Connection, Connections
+from mizzen.xds.stream import Stream
+
+_log = observe.scope("ads")
+
+SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+_HEALTH = TYPE_PREFIX + "istio.v1.HealthInformation"
+_FIRST_REQUEST_WAIT = 30.0
+"""Seconds that a client has to say who it is."""
+
+ParseNode = Callable[[Mapping[str, Any]], Proxy]
+Context = Any
+"""A `grpc.aio.ServicerContext` in bytes; the stubs know neither its EOF nor its methods' types."""
+
+
+class Discovery:
+    """The service and what all its streams share."""
+
+    def __init__(
+        self,
+        *,
+        generator: Generator,
+        parse_node: ParseNode,
+        authenticator: Authenticator,
+        settings: settings_module.Settings,
+    ) -> None:
+        self._parse_node = parse_node
+        self._authenticator = authenticator
+        self._settings = settings.xds
+        self._admission = Admission(settings.xds.max_requests_per_second)
+        self._throttle = Throttle(settings.push.throttle)
+        self._roots = Roots(generator)
+        self._served = frozenset(generator.type_urls)
+        self._served_to_anybody = self._served - {SECRET}
+        self.pusher = Pusher(generator, self._roots, settings.push)
+        self.connections = Connections()
+        self.responses = Responses()
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """Both variants of the protocol."""
+
+        async def sotw(_: object, context: Context) -> None:
+            await self._serve(context, delta=False)
+
+        async def delta(_: object, context: Context) -> None:
+            await self._serve(context, delta=True)
+
+        methods: dict[str, Any] = {
+            "StreamAggregatedResources": grpc.stream_stream_rpc_method_handler(sotw),
+            "DeltaAggregatedResources": grpc.stream_stream_rpc_method_handler(delta),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+    async def _serve(self, context: Context, *, delta: bool) -> None:
+        address = _address(context.peer())
+        try:
+            await self._run(context, address, delta)
+        except Refused as refused:
+            _log.warning('ADS: "%s" refused: %s: %s', address, refused.code, refused)
+            await context.abort(grpc.StatusCode[refused.code], str(refused))
+
+    async def _run(self, context: Context, address: str, delta: bool) -> None:
+        if not self.pusher.ready:
+            raise Refused("UNAVAILABLE", "server is not ready to serve discovery information")
+        await self._admission.enter()
+        identities = await self._authenticate(context, address)
+        first = await _read_first(context, delta)
+        if first is None:
+            return
+        connection = self._connect(first, identities, address, delta)
+        _log.info("ADS: new connection for node:%s", connection.id)
+        metrics.CONNECTED.labels(connection.version).inc()
+        self.connections.add(connection)
+        try:
+            await connection.stream.run(first.request, lambda: _read(context), context.write)
+        finally:
+            self.connections.remove(connection)
+            metrics.CONNECTED.labels(connection.version).dec()
+            _log.info('ADS: "%s" %s terminated', address, connection.id)
+
+    async def _authenticate(self, context: Context, address: str) -> Sequence[Identity]:
+        secure = _is_secure(context)
+        if not (self._settings.authenticate if secure else self._settings.authenticate_plaintext):
+            return ()
+        try:
+            return await self._authenticator.authenticate(_credentials(context, address))
+        except AuthorityError as error:
+            raise Refused("UNAUTHENTICATED", f"authentication failure: {error}") from error
+
+    def _connect(self, first: Received, identities: Sequence[Identity], address: str, delta: bool) -> Connection:
+        if first.node is None or not first.node.get("id"):
+            raise Refused("INVALID_ARGUMENT", "missing node information")
+        try:
+            proxy = self._parse_node(first.node)
+        except SessionError as error:
+            raise Refused("INVALID_ARGUMENT", str(error)) from error
+        proved = self._identify(proxy, identities)
+        served = self._served if proved is not None else self._served_to_anybody
+        connection_id = self.connections.next_id(proxy)
+        session = (DeltaSession if delta else SotwSession)(self.responses, served, f"{connection_id}/")
+        return Connection(
+            id=connection_id,
+            proxy=proxy,
+            version=str((first.node.get("metadata") or {}).get("ISTIO_VERSION", "unknown")),
+            address=address,
+            connected_at=time.time(),
+            delta=delta,
+            identity=proved,
+            session=session,
+            stream=Stream(connection_id, proxy, session, self._roots, self._throttle),
+        )
+
+    def _identify(self, proxy: Proxy, identities: Sequence[Identity]) -> Identity | None:
+        if not identities:
+            return None
+        return identity.check_claims(proxy, identities) if self._settings.identity_check else identities[0]
+
+
+async def _read_first(context: Context, delta: bool) -> Received | None:
+    """The first request that counts; None when the client ends the stream before."""
+    try:
+        async with asyncio.timeout(_FIRST_REQUEST_WAIT):
+            while (data := await _read(context)) is not None:
+                try:
+                    received = decode_request(data, delta=delta)
+                except DecodeError as broken:
+                    raise Refused("INVALID_ARGUMENT", str(broken)) from broken
+                if received.request.type_url != _HEALTH:
+                    return received
+    except TimeoutError:
+        raise Refused("INVALID_ARGUMENT", "missing node information: no request came") from None
+    return None
+
+
+async def _read(context: Context) -> bytes | None:
+    data = await context.read()
+    if data is grpc.aio.EOF:
+        return None
+    metrics.count_request(len(data))
+    return data  # type: ignore[no-any-return]
+
+
+def _is_secure(context: Context) -> bool:
+    return b"insecure" not in context.auth_context().get("transport_security_type", (b"insecure",))
+
+
+def _credentials(context: Context, address: str) -> Credentials:
+    known = context.auth_context()
+    return Credentials(
+        metadata={key: value for key, value in context.invocation_metadata() if isinstance(value, str)},
+        certificates=tuple(known.get("x509_pem_cert", ())),
+        certificate_uris=tuple(uri.decode() for uri in known.get("peer_uri", ())),
+        address=address,
+    )
+
+
+def _address(peer: str) -> str:
+    """`ipv4:10.0.0.1:4000` and `ipv6:%5B::1%5D:4000` as people write them."""
+    return peer.removeprefix("ipv4:").removeprefix("ipv6:").replace("%5B", "[").replace("%5D", "]")

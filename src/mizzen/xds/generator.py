@@ -1,0 +1,84 @@
+"""Where resources come from: the little that serving needs to know of the engine and the compiler.
+
+`Generator` is the seam; `EngineGenerator` puts an `Engine` and one root query behind it. Roots are shared: asking for
+the same proxy class, type and names gives the same root, and its value is compiled once.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, Protocol
+
+from mizzen.compile.resource import ResourceSet
+from mizzen.incremental import Engine, Key
+from mizzen.model.proxy import Proxy
+from mizzen.xds.requests import Names
+
+
+class Root(Protocol):
+    """A set of resources that somebody needs, kept up to date."""
+
+    @property
+    def stale(self) -> bool:
+        """Whether a change since the last `value()` may have reached it."""
+        ...
+
+    def value(self) -> ResourceSet:
+        """The set now. May raise what its compilation raises."""
+        ...
+
+    def release(self) -> None:
+        """One holder fewer."""
+        ...
+
+
+class Generator(Protocol):
+    """The compiled mesh, asked by proxies and changed by sources."""
+
+    @property
+    def type_urls(self) -> Collection[str]:
+        """The types that are served."""
+        ...
+
+    def apply(self, changes: Mapping[Key, Any]) -> None:
+        """Set these inputs, or remove those whose value is None, in one step."""
+        ...
+
+    def root(self, proxy: Proxy, type_url: str, names: Names | None) -> Root:
+        """The root of what a proxy gets of one type (of these names; None: of all); held until released."""
+        ...
+
+    def take_stale_roots(self) -> Sequence[Root]:
+        """The roots that changes since the last call may have reached."""
+        ...
+
+    def collect(self) -> None:
+        """Forget what no root needs."""
+        ...
+
+
+class EngineGenerator:
+    """A `Generator` over an engine whose root query is `resources(db, proxy, type_url, names) -> ResourceSet`."""
+
+    def __init__(self, engine: Engine, resources: Callable[..., ResourceSet], type_urls: Collection[str]) -> None:
+        self._engine = engine
+        self._resources = resources
+        self.type_urls = frozenset(type_urls)
+
+    def apply(self, changes: Mapping[Key, Any]) -> None:
+        """Set or remove inputs of the engine."""
+        for key, value in changes.items():
+            if value is None:
+                self._engine.remove(key)
+            else:
+                self._engine.set(key, value)
+
+    def root(self, proxy: Hashable, type_url: str, names: Names | None) -> Root:
+        """The engine's root for these arguments."""
+        return self._engine.root(self._resources, proxy, type_url, names)
+
+    def take_stale_roots(self) -> Sequence[Root]:
+        """The engine's."""
+        return self._engine.take_stale_roots()
+
+    def collect(self) -> None:
+        """The engine's."""
+        self._engine.collect()

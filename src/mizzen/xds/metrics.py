@@ -1,0 +1,85 @@
+"""The metrics of serving, under Istio's names and with its buckets."""
+
+from mizzen.observe import Counter, Gauge, Histogram
+from mizzen.xds import kinds
+
+_QUEUE_BUCKETS = (0.1, 0.5, 1, 3, 5, 10, 20, 30)
+_PUSH_BUCKETS = (0.01, *_QUEUE_BUCKETS)
+
+CONNECTED = Gauge("pilot_xds", "Number of proxies connected to this control plane using XDS.", ("version",))
+PUSHES = Counter("pilot_xds_pushes", "Responses sent, by type; `…_senderr` counts those that could not be.", ("type",))
+PUSH_TIME = Histogram("pilot_xds_push_time", "Seconds to build and send one response.", _PUSH_BUCKETS, ("type",))
+SEND_TIME = Histogram("pilot_xds_send_time", "Seconds to send one response.", _PUSH_BUCKETS)
+CONFIG_SIZE = Histogram(
+    "pilot_xds_config_size_bytes", "Bytes of one response.", (1, 1e4, 1e6, 4e6, 1e7, 4e7), ("type",)
+)
+RECEIVED_MAX = Gauge("pilot_xds_recv_max", "Bytes of the largest request received.")
+CONVERGENCE = Histogram(
+    "pilot_proxy_convergence_time", "Seconds from a change to the last response that it caused.", _QUEUE_BUCKETS
+)
+QUEUE_TIME = Histogram("pilot_proxy_queue_time", "Seconds from a change to the start of its push.", _QUEUE_BUCKETS)
+DEBOUNCE_TIME = Histogram("pilot_debounce_time", "Seconds from the first change to its commit.", _PUSH_BUCKETS)
+TRIGGERS = Counter("pilot_push_triggers", "Pushes to proxies, by the reason of the change.", ("type",))
+UPDATES = Counter("pilot_inbound_updates", "Changes received from the sources, by reason.", ("type",))
+REJECTS = Counter("pilot_total_xds_rejects", "Responses that a proxy rejected.", ("type",))
+INTERNAL_ERRORS = Counter("pilot_total_xds_internal_errors", "Resources that could not be compiled.")
+EXPIRED_NONCES = Counter("pilot_xds_expired_nonce", "Requests that answered an outdated response.", ("type",))
+
+_REJECTS_OF = {
+    word: Counter(f"pilot_xds_{word}_reject", f"{word.upper()} responses that a proxy rejected.")
+    for word in ("cds", "eds", "lds", "rds")
+}
+
+
+class _OfType:
+    """The series of one type, looked up once: a push touches four of them."""
+
+    __slots__ = ("push_time", "pushes", "size")
+
+    def __init__(self, word: str) -> None:
+        self.pushes = PUSHES.labels(word)
+        self.push_time = PUSH_TIME.labels(word)
+        self.size = CONFIG_SIZE.labels(word)
+
+
+_of_type: dict[str, _OfType] = {}
+
+
+def count_response(type_url: str, size: int, build_seconds: float, send_seconds: float) -> None:
+    """One response was sent."""
+    series = _of_type.get(type_url)
+    if series is None:
+        series = _of_type[type_url] = _OfType(kinds.short_name(type_url))
+    series.pushes.inc()
+    series.size.observe(size)
+    series.push_time.observe(build_seconds + send_seconds)
+    SEND_TIME.observe(send_seconds)
+
+
+class _Largest:
+    """The largest value seen."""
+
+    value = 0
+
+
+_largest_request = _Largest()
+
+
+def count_request(size: int) -> None:
+    """One request was received."""
+    if size > _largest_request.value:
+        _largest_request.value = size
+        RECEIVED_MAX.set(size)
+
+
+def count_send_error(type_url: str) -> None:
+    """One response could not be sent."""
+    PUSHES.labels(f"{kinds.short_name(type_url)}_senderr").inc()
+
+
+def count_rejection(type_url: str) -> None:
+    """One response was rejected."""
+    word = kinds.short_name(type_url)
+    REJECTS.labels(word).inc()
+    if word in _REJECTS_OF:
+        _REJECTS_OF[word].inc()

@@ -1,0 +1,232 @@
+"""One ADS stream at work: bytes in, bytes out, around a `Session`.
+
+In: messages by `read`, `reached` and `push` when the mesh changed. Out: messages by `write`, one at a time, and only in
+the sending task. What a response says is fetched only when it can be sent, for all due types in one go and of one
+state of the mesh; while a slow client takes its time the stream keeps no more than a set of due types.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from mizzen import observe
+from mizzen.compile.resource import ResourceSet
+from mizzen.errors import DecodeError
+from mizzen.model.proxy import Proxy
+from mizzen.xds import kinds, metrics
+from mizzen.xds.identity import Refused
+from mizzen.xds.push import Throttle
+from mizzen.xds.requests import Request, decode_request
+from mizzen.xds.roots import Followed, Push, Roots
+from mizzen.xds.session import Outcome, Response, Session
+from mizzen.xds.watch import Asks, Watch
+
+_log = observe.scope("ads")
+
+_SLICE = 0.01
+"""Seconds of compiling after which others on the loop get their turn."""
+_ATTEMPTS = 3
+"""How often a fetch starts anew because the mesh changed under it; the last one stands."""
+
+Read = Callable[[], Awaitable[bytes | None]]
+"""The next message; None at the end of the stream."""
+Write = Callable[[bytes], Awaitable[None]]
+"""Returns when the transport has taken the message."""
+
+
+class Stream:
+    """One client and its session."""
+
+    __slots__ = (
+        "_followed",
+        "_id",
+        "_pending",
+        "_proxy",
+        "_receiver",
+        "_roots",
+        "_session",
+        "_throttle",
+        "_unserved",
+        "_wake",
+    )
+
+    def __init__(self, connection_id: str, proxy: Proxy, session: Session, roots: Roots, throttle: Throttle) -> None:
+        self._id = connection_id
+        self._proxy = proxy
+        self._session = session
+        self._roots = roots
+        self._throttle = throttle
+        self._followed: dict[str, tuple[Asks, tuple[Followed, ...]]] = {}
+        self._pending: Push | None = None
+        self._unserved: frozenset[str] = frozenset()
+        self._wake = asyncio.Event()
+        self._receiver: asyncio.Task[None] | None = None
+
+    async def run(self, first: Request, read: Read, write: Write) -> None:
+        """Serve until the client ends the stream or `close` is called; raises Refused for a broken protocol."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                sender = tasks.create_task(self._send(write), name=f"send {self._id}")
+                self._receiver = tasks.create_task(self._receive(first, read), name=f"receive {self._id}")
+                await asyncio.wait((self._receiver,))
+                sender.cancel()
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        """End the stream."""
+        if self._receiver is not None:
+            self._receiver.cancel()
+
+    # -- the mesh changed -----------------------------------------------------------------------------------------
+
+    def reached(self, type_url: str) -> None:
+        """A root of this type has another value."""
+        self._session.mark((type_url,))
+
+    def refresh(self) -> bool:
+        """Fetch every stale root; whether that made a response due."""
+        for _, roots in self._followed.values():
+            for followed in roots:
+                if followed.root.stale:
+                    followed.fetch()
+        return bool(self._session.due)
+
+    def push(self, push: Push) -> None:
+        """Send what is due as soon as there is a place."""
+        self._pending = push.merge(self._pending)
+        self._wake.set()
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    async def _receive(self, first: Request, read: Read) -> None:
+        self._take(first)
+        while (data := await read()) is not None:
+            try:
+                request = decode_request(data, delta=self._session.delta).request
+            except DecodeError as broken:
+                raise Refused("INVALID_ARGUMENT", str(broken)) from broken
+            self._take(request)
+
+    def _take(self, request: Request) -> None:
+        outcome = self._session.receive(request)
+        if outcome is Outcome.UNSERVED:
+            self._report_unserved(request.type_url)
+            return
+        if outcome is Outcome.REJECTED:
+            self._report_rejection(request)
+        elif outcome is Outcome.EXPIRED:
+            metrics.EXPIRED_NONCES.labels(kinds.short_name(request.type_url)).inc()
+        self._follow(request.type_url)
+        if self._session.due:
+            self._wake.set()
+
+    def _report_rejection(self, request: Request) -> None:
+        metrics.count_rejection(request.type_url)
+        word = kinds.short_name(request.type_url).upper()
+        _log.warning("ADS:%s: ACK ERROR %s %s", word, self._id, request.rejection)
+
+    def _report_unserved(self, type_url: str) -> None:
+        if type_url not in self._unserved:
+            self._unserved |= {type_url}
+            _log.warning("ADS: %s asks for %s, which is not served here", self._id, type_url)
+
+    # -- roots ----------------------------------------------------------------------------------------------------
+
+    def _follow(self, type_url: str) -> None:
+        """Follow exactly the roots that the type's subscription asks for."""
+        watch = self._session.watches.get(type_url)
+        asks = watch.asks if watch is not None else ()
+        before = self._followed.get(type_url, ((), ()))
+        if asks == before[0]:
+            return
+        # New roots first: what old and new share must not be forgotten in between.
+        roots = tuple(self._roots.follow(self, self._proxy, type_url, names) for names in asks)
+        self._unfollow(before[1])
+        if roots:
+            self._followed[type_url] = (asks, roots)
+        else:
+            self._followed.pop(type_url, None)
+
+    def _unfollow(self, roots: tuple[Followed, ...]) -> None:
+        for followed in roots:
+            self._roots.leave(self, followed)
+
+    def _leave(self) -> None:
+        for _, roots in self._followed.values():
+            self._unfollow(roots)
+        self._followed.clear()
+
+    async def _fetch(self) -> dict[str, ResourceSet]:
+        """What the client should hold of every due type."""
+        for attempt in range(_ATTEMPTS):
+            commit = self._roots.commits
+            self.refresh()
+            watches = self._session.take_due()
+            targets: dict[str, ResourceSet] = {}
+            until = time.monotonic() + _SLICE
+            for watch in watches:
+                target = self._target(watch)
+                if target is not None:
+                    targets[watch.type_url] = target
+                if time.monotonic() > until:
+                    await asyncio.sleep(0)
+                    until = time.monotonic() + _SLICE
+            if commit == self._roots.commits or attempt == _ATTEMPTS - 1:
+                break
+            self._session.mark(watch.type_url for watch in watches)
+        return targets
+
+    def _target(self, watch: Watch) -> ResourceSet | None:
+        """None where nothing could be compiled yet."""
+        _, roots = self._followed.get(watch.type_url, ((), ()))
+        target = ResourceSet(watch.type_url, ())
+        for position, followed in enumerate(roots):
+            resources = followed.fetch()
+            if resources is None:
+                return None
+            target = self._session.union(target, resources) if position else resources
+        return target
+
+    # -- responses ------------------------------------------------------------------------------------------------
+
+    async def _send(self, write: Write) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._session.due:
+                async with self._throttle.place():
+                    await self._send_due(write)
+            self._pending = None
+
+    async def _send_due(self, write: Write) -> None:
+        push, self._pending = self._pending, None
+        if push is not None:
+            metrics.QUEUE_TIME.observe(time.monotonic() - push.since)
+            for reason in push.reasons:
+                metrics.TRIGGERS.labels(reason).inc()
+        self._session.plan(await self._fetch())
+        started = time.monotonic()
+        sent = False
+        while (response := self._session.next(time.time())) is not None:
+            built = time.monotonic()
+            await self._write(response, write)
+            finished = time.monotonic()
+            metrics.count_response(response.type_url, len(response.data), built - started, finished - built)
+            started, sent = finished, True
+        if push is not None and sent:
+            metrics.CONVERGENCE.observe(started - push.since)
+
+    async def _write(self, response: Response, write: Write) -> None:
+        try:
+            await write(response.data)
+        except Exception:
+            metrics.count_send_error(response.type_url)
+            raise
+        if _log.isEnabledFor(10):
+            word = kinds.short_name(response.type_url).upper()
+            size = len(response.data)
+            text = "%s: PUSH for node:%s resources:%d removed:%d size:%dB"
+            _log.debug(text, word, self._id, response.resources, response.removed, size)

@@ -1,0 +1,83 @@
+"""A real discovery server on loopback over a mesh of plain resources, for tests on the wire."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+
+import grpc
+import mesh_of_resources
+
+from mizzen.incremental import Engine
+from mizzen.model.proxy import parse_node
+from mizzen.settings import Push, Settings, Xds
+from mizzen.xds.discovery import Discovery
+from mizzen.xds.identity import Authenticator, Credentials, Identity
+from mizzen.xds.server import Server
+
+QUIET = 0.03
+"""Seconds of debounce."""
+
+
+class Nobody:
+    """Believes nobody; the plain port does not ask it."""
+
+    async def authenticate(self, credentials: Credentials) -> Sequence[Identity]:
+        """Never called."""
+        raise AssertionError(f"nobody should be authenticated here: {credentials.address}")
+
+
+@dataclass
+class Serving:
+    """A server at work."""
+
+    engine: Engine
+    discovery: Discovery
+    server: Server
+    port: int
+
+    @property
+    def target(self) -> str:
+        """Address of the first port."""
+        return f"127.0.0.1:{self.port}"
+
+    def set(self, type_url: str, name: str, content: str = "") -> None:
+        """Feed a resource as a source would."""
+        value = mesh_of_resources.build(type_url, name, content) if content != "broken" else b"broken"
+        self.discovery.pusher.feed(mesh_of_resources.key(type_url, name), value)
+
+    def remove(self, type_url: str, name: str) -> None:
+        """Feed a removal."""
+        self.discovery.pusher.feed(mesh_of_resources.key(type_url, name), None)
+
+
+@contextlib.asynccontextmanager
+async def serve(
+    inputs: Iterable[tuple[str, str, str]] = (),
+    *,
+    authenticator: Authenticator | None = None,
+    credentials: grpc.ServerCredentials | None = None,
+    push: Push | None = None,
+    xds: Xds | None = None,
+    opened: bool = True,
+) -> AsyncIterator[Serving]:
+    """Serve until the block ends; `inputs` are (type URL, name, content)."""
+    engine = Engine()
+    discovery = Discovery(
+        generator=mesh_of_resources.generator(engine, inputs),
+        parse_node=parse_node,
+        authenticator=authenticator or Nobody(),
+        settings=Settings(push=push or Push(debounce_after=QUIET), xds=xds or Xds(stop_grace=0.1)),
+    )
+    server = Server([discovery.handler()], xds or Xds(stop_grace=0.1))
+    port = server.listen("127.0.0.1:0", credentials)
+    if opened:
+        discovery.pusher.open()
+    async with asyncio.TaskGroup() as tasks:
+        pushing = tasks.create_task(discovery.pusher.run())
+        await server.start()
+        try:
+            yield Serving(engine, discovery, server, port)
+        finally:
+            await server.stop(discovery.connections)
+            pushing.cancel()
