@@ -15,21 +15,25 @@ from pathlib import Path
 import aiohttp
 
 from mizzen import observe
-from mizzen.agent import bootstrap, certificates, files, node, relay, resolvers, sds, supervisor
-from mizzen.agent import dns as dns_proxy
+from mizzen.agent import files, supervisor
 from mizzen.agent.admin import Admin
-from mizzen.agent.exchange import Tap
-from mizzen.agent.journal import Journal
+from mizzen.agent.bootstrap import document, node
+from mizzen.agent.dns import proxy as dns_proxy
+from mizzen.agent.dns import resolvers
+from mizzen.agent.identity import certificates, sds
 from mizzen.agent.options import Options
-from mizzen.agent.probes import Prober, parse_probes
-from mizzen.agent.scrape import Scraper, parse_targets
-from mizzen.agent.status import Orders, Ready, Status, run_status
+from mizzen.agent.relay import server as relay
+from mizzen.agent.relay.exchange import Tap
+from mizzen.agent.relay.journal import Journal
+from mizzen.agent.status.probes import Prober, parse_probes
+from mizzen.agent.status.scrape import Scraper, parse_targets
+from mizzen.agent.status.server import Orders, Ready, Status, run_status
 from mizzen.errors import AgentError, MizzenError
 from mizzen.protos import TYPE_PREFIX
 
 NAME_TABLE = TYPE_PREFIX + "istio.networking.nds.v1.NameTable"
 
-_SDS_SOCKET = Path(bootstrap.SDS_SOCKET)
+_SDS_SOCKET = Path(document.SDS_SOCKET)
 _RESOLVER_FILES = (Path("./var/lib/istio/resolv.conf"), Path("/etc/resolv.conf"))
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -191,7 +195,7 @@ class Agent:
 
     def _write_bootstrap(self) -> None:
         options = self._options
-        facts = bootstrap.Facts(
+        facts = document.Facts(
             xds_socket=str(options.xds_socket),
             ipv6=options.pod.ipv6_only,
             bind_address=options.bind_address,
@@ -202,7 +206,7 @@ class Agent:
             socket_mark=options.socket_mark,
         )
         identity = node.build_node(options.pod, options.metadata, options.config)
-        content = json.dumps(bootstrap.build_bootstrap(identity, options.config, facts), indent=1).encode()
+        content = json.dumps(document.build_bootstrap(identity, options.config, facts), indent=1).encode()
         files.write_file(options.folder / "envoy-rev.json", content, mode=0o644)
 
     def _envoy_environment(self) -> dict[str, str]:

@@ -15,10 +15,11 @@ import msgspec
 import yaml
 
 from mizzen import settings
-from mizzen.agent import control_plane, node, proxy_config
+from mizzen.agent import control_plane
+from mizzen.agent.bootstrap import node, proxy_config
+from mizzen.agent.bootstrap.node import Pod
+from mizzen.agent.bootstrap.proxy_config import ProxyConfig
 from mizzen.agent.files import read_file
-from mizzen.agent.node import Pod
-from mizzen.agent.proxy_config import ProxyConfig
 from mizzen.errors import DecodeError, UsageError
 
 _POD_INFO = Path("./etc/istio/pod")

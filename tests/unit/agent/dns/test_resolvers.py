@@ -8,8 +8,8 @@ import dns.message
 import dns.rcode
 import pytest
 
-from mizzen.agent import resolvers
-from mizzen.agent.resolvers import ResolverConfig, Resolvers, parse_resolver_config
+from mizzen.agent.dns import resolvers
+from mizzen.agent.dns.resolvers import ResolverConfig, Resolvers, parse_resolver_config
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mizzen import protos
-from mizzen.agent.journal import Journal
+from mizzen.agent.relay.journal import Journal
 
 CLUSTER = protos.TYPE_PREFIX + "envoy.config.cluster.v3.Cluster"
 ROUTE = protos.TYPE_PREFIX + "envoy.config.route.v3.RouteConfiguration"

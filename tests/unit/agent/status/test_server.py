@@ -3,9 +3,10 @@
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from mizzen.agent import admin, scrape
-from mizzen.agent.probes import Prober, parse_probes
-from mizzen.agent.status import Orders, Ready, Status
+from mizzen.agent import admin
+from mizzen.agent.status import scrape
+from mizzen.agent.status.probes import Prober, parse_probes
+from mizzen.agent.status.server import Orders, Ready, Status
 from mizzen.errors import AgentError
 
 LIVE = admin.Readiness(

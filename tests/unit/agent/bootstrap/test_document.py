@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mizzen import protos
-from mizzen.agent import bootstrap, node
-from mizzen.agent.proxy_config import parse_proxy_config
+from mizzen.agent.bootstrap import document, node
+from mizzen.agent.bootstrap.proxy_config import parse_proxy_config
 
 HERE = Path(__file__).parent
 
@@ -26,8 +26,8 @@ def build(kind: str = "sidecar", config: str = "", addresses=("10.1.1.10",), env
     )
     parsed = parse_proxy_config(config)
     metadata = node.build_metadata(pod, parsed, dict(environ), {"MIZZEN_DIALECT": "envoy"})
-    given = bootstrap.Facts(xds_socket="etc/istio/proxy/XDS", ipv6=pod.ipv6_only, **facts)
-    return bootstrap.build_bootstrap(node.build_node(pod, metadata, parsed), parsed, given)
+    given = document.Facts(xds_socket="etc/istio/proxy/XDS", ipv6=pod.ipv6_only, **facts)
+    return document.build_bootstrap(node.build_node(pod, metadata, parsed), parsed, given)
 
 
 CASES = {
@@ -46,7 +46,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_bootstrap_is_as_recorded(case: str) -> None:
-    path = HERE / f"bootstrap_{case}.json"
+    path = HERE / f"{case}.json"
     text = json.dumps(CASES[case], indent=1) + "\n"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
@@ -61,7 +61,7 @@ def test_bootstrap_is_the_message_that_envoy_reads(case: str) -> None:
 
 
 def test_module_of_the_stat_namespace_is_webassembly() -> None:
-    module = base64.b64decode(bootstrap.STAT_NAMESPACE_MODULE)
+    module = base64.b64decode(document.STAT_NAMESPACE_MODULE)
     assert module[:8] == b"\0asm\1\0\0\0"
     assert len(module) == 201
 

@@ -14,8 +14,8 @@ from aiohttp import web
 from mizzen import observe
 from mizzen.agent import metrics
 from mizzen.agent.admin import Admin
-from mizzen.agent.probes import Prober
-from mizzen.agent.scrape import Scraper
+from mizzen.agent.status.probes import Prober
+from mizzen.agent.status.scrape import Scraper
 from mizzen.errors import AgentError
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})

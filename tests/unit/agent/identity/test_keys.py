@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from mizzen import settings
-from mizzen.agent import keys
+from mizzen.agent.identity import keys
 from mizzen.errors import AuthorityError
 from mizzen.observe import Secret
 

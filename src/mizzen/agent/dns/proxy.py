@@ -23,8 +23,9 @@ import dns.rdatatype
 import dns.rrset
 
 from mizzen import observe
-from mizzen.agent import metrics, names
-from mizzen.agent.resolvers import Resolvers
+from mizzen.agent import metrics
+from mizzen.agent.dns import names
+from mizzen.agent.dns.resolvers import Resolvers
 from mizzen.errors import AgentError
 
 _TTL = 30

@@ -10,10 +10,11 @@ import pytest
 import tiny_control
 
 from mizzen import protos
-from mizzen.agent import control_plane, relay
-from mizzen.agent.delta import CLUSTER, LISTENER
-from mizzen.agent.exchange import Tap
-from mizzen.agent.journal import Journal
+from mizzen.agent import control_plane
+from mizzen.agent.relay import server as relay
+from mizzen.agent.relay.exchange import Tap
+from mizzen.agent.relay.journal import Journal
+from mizzen.agent.relay.saved import CLUSTER, LISTENER
 from mizzen.errors import DecodeError
 
 NODE = {"id": "sidecar~10.1.1.10~front-0.web~web.svc.cluster.local"}

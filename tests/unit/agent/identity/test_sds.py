@@ -9,7 +9,7 @@ import pytest
 import tiny_control
 
 from mizzen import protos
-from mizzen.agent import sds
+from mizzen.agent.identity import sds
 from mizzen.observe import Secret
 
 _discovery = protos.package("envoy.service.discovery.v3")

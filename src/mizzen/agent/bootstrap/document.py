@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from mizzen.agent import node, stats
-from mizzen.agent.proxy_config import ProxyConfig
+from mizzen.agent.bootstrap import node, stats
+from mizzen.agent.bootstrap.proxy_config import ProxyConfig
 
 SDS_SOCKET = "./var/run/secrets/workload-spiffe-uds/socket"
 

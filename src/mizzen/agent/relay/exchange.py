@@ -2,7 +2,7 @@
 
 In: Envoy's requests (`Inbox`) and one stream to the control plane. Out: the responses, on Envoy's stream; what Envoy
 acknowledged, in the journal; what the agent subscribed to itself, at its taps. Types that Envoy does not know are
-never passed on. Which attempt follows when this one ends is decided by `relay`.
+never passed on. Which attempt follows when this one ends is decided by `server`.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ import msgspec
 
 from mizzen import observe, protos
 from mizzen.agent import metrics, sockets
-from mizzen.agent.delta import LISTENER
-from mizzen.agent.journal import Journal
+from mizzen.agent.relay.journal import Journal
+from mizzen.agent.relay.saved import LISTENER
 from mizzen.errors import DecodeError
 
 Call = grpc.aio.StreamStreamCall[bytes, bytes]

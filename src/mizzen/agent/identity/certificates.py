@@ -21,7 +21,8 @@ import grpc
 import msgspec
 
 from mizzen import observe, protos, settings
-from mizzen.agent import control_plane, files, keys, metrics, sds
+from mizzen.agent import control_plane, files, metrics
+from mizzen.agent.identity import keys, sds
 from mizzen.errors import AgentError, AuthorityError
 
 WORKLOAD = "default"

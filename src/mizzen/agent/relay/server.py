@@ -23,9 +23,9 @@ import msgspec
 
 from mizzen import observe, protos
 from mizzen.agent import control_plane, metrics, sockets
-from mizzen.agent.delta import CLUSTER, LISTENER, SavedResources
-from mizzen.agent.exchange import Call, Exchange, Inbox, Memory, Tap
-from mizzen.agent.journal import Journal
+from mizzen.agent.relay.exchange import Call, Exchange, Inbox, Memory, Tap
+from mizzen.agent.relay.journal import Journal
+from mizzen.agent.relay.saved import CLUSTER, LISTENER, SavedResources
 from mizzen.errors import AgentError
 
 SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"

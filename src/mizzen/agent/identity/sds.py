@@ -15,8 +15,9 @@ from typing import Any
 import grpc
 
 from mizzen import observe, protos
-from mizzen.agent import files, keys, sockets
+from mizzen.agent import files, sockets
 from mizzen.agent.control_plane import SYSTEM_ROOTS
+from mizzen.agent.identity import keys
 from mizzen.agent.metrics import FILE_SECRET_FAILURES
 
 SECRET = protos.TYPE_PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"

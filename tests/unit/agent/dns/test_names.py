@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mizzen import protos
-from mizzen.agent import names
+from mizzen.agent.dns import names
 from mizzen.errors import DecodeError
 
 DOMAIN = "web.svc.cluster.local"

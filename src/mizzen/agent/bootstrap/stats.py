@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mizzen.agent.proxy_config import ProxyConfig
+from mizzen.agent.bootstrap.proxy_config import ProxyConfig
 from mizzen.errors import DecodeError
 
 NAMESPACE = "wasmcustom"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mizzen.agent import node
-from mizzen.agent.proxy_config import parse_proxy_config
+from mizzen.agent.bootstrap import node
+from mizzen.agent.bootstrap.proxy_config import parse_proxy_config
 from mizzen.errors import DecodeError
 
 

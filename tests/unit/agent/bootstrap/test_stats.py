@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from mizzen.agent import stats
-from mizzen.agent.proxy_config import parse_proxy_config
+from mizzen.agent.bootstrap import stats
+from mizzen.agent.bootstrap.proxy_config import parse_proxy_config
 from mizzen.errors import DecodeError
 
 

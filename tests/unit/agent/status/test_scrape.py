@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mizzen.agent import scrape
-from mizzen.agent.scrape import Merged, Target
+from mizzen.agent.status import scrape
+from mizzen.agent.status.scrape import Merged, Target
 from mizzen.errors import DecodeError
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mizzen.agent import proxy_config
+from mizzen.agent.bootstrap import proxy_config
 from mizzen.errors import DecodeError
 
 

@@ -10,7 +10,7 @@ import tiny_control
 from cryptography import x509
 
 from mizzen import settings
-from mizzen.agent import certificates, sds
+from mizzen.agent.identity import certificates, sds
 from mizzen.errors import AuthorityError
 
 FRONT = "spiffe://cluster.local/ns/web/sa/front"

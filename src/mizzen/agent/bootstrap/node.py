@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from mizzen.agent.proxy_config import ProxyConfig
+from mizzen.agent.bootstrap.proxy_config import ProxyConfig
 from mizzen.errors import DecodeError
 
 ISTIO_VERSION = "1.32.0"

@@ -10,7 +10,7 @@ import grpc.aio
 import pytest
 from aiohttp import web
 
-from mizzen.agent.probes import Prober, parse_probes
+from mizzen.agent.status.probes import Prober, parse_probes
 from mizzen.errors import DecodeError
 
 POD = "127.0.0.9"

@@ -1,7 +1,7 @@
 """The server over saved resources: each subscription is answered once, and nothing leaves Envoy waiting."""
 
 from mizzen import protos
-from mizzen.agent.delta import CLUSTER, LISTENER, SavedResources
+from mizzen.agent.relay.saved import CLUSTER, LISTENER, SavedResources
 
 ENDPOINT = protos.TYPE_PREFIX + "envoy.config.endpoint.v3.ClusterLoadAssignment"
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mizzen import protos
-from mizzen.agent.dns import Proxy, serve_dns
+from mizzen.agent.dns.proxy import Proxy, serve_dns
 from mizzen.errors import AgentError, DecodeError
 
 _nds = protos.package("istio.networking.nds.v1")

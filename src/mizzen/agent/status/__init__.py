@@ -1,0 +1,1 @@
+"""The agent's HTTP server: `server` has the routes, `scrape` merges metrics, `probes` asks the application."""
