@@ -34,7 +34,7 @@ trustDomain: cluster.local
 defaultConfig:
   concurrency: 1
   proxyMetadata:
-    ISTIO_META_DNS_CAPTURE: "true"
+    ISTIO_META_DNS_CAPTURE: "false"
 """
 
 

@@ -293,8 +293,8 @@ def _all_containers(pod: Pod) -> Iterator[Container]:
 
 
 def _plain(item: Object) -> dict[str, object]:
-    """The object as the injector takes it: plain data in the wire's spelling."""
-    return dict(msgspec.to_builtins(item, enc_hook=encode_scalar))
+    """The object as the injector takes it: what its JSON would read as."""
+    return msgspec.json.decode(msgspec.json.encode(item, enc_hook=encode_scalar), type=dict[str, object])
 
 
 def _first(group: BaseExceptionGroup[MizzenError]) -> MizzenError:

@@ -1,0 +1,77 @@
+"""What can be seen of a running mesh from beside it: the counters of its Envoys, commands inside its pods.
+
+In: the state file's word on pods. Out: numbers and outputs. The demo and the tests of the local mesh look through this;
+it blocks, and changes nothing but what a command in a pod changes.
+"""
+
+import http.client
+import re
+import socket
+import subprocess
+from collections.abc import Iterable
+
+from mizzen.errors import LocalError
+from mizzen.local import execution
+from mizzen.local.runtime import Pod, State
+
+_TIMEOUT_SECONDS = 10.0
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_TIMEOUT_SECONDS)
+        self.sock.connect(self._path)
+
+
+def ask_envoy(pod: Pod, path: str, method: str = "GET") -> str:
+    """The answer of the admin interface of a pod's Envoy."""
+    connection = _Connection(pod.admin)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        body = response.read().decode()
+    except (OSError, http.client.HTTPException) as error:
+        raise LocalError(f"the Envoy of {pod.name}.{pod.namespace} does not answer: {error}") from error
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise LocalError(f"the Envoy of {pod.name}.{pod.namespace} answers {response.status}: {body.strip()}")
+    return body
+
+
+def counters(pod: Pod, pattern: str) -> dict[str, int]:
+    """The counters and gauges of an Envoy whose names match the regular expression."""
+    wanted = re.compile(pattern)
+    found = {}
+    for line in ask_envoy(pod, "/stats").splitlines():
+        name, _, value = line.rpartition(": ")
+        if value.isdecimal() and wanted.search(name):
+            found[name] = int(value)
+    return found
+
+
+def rejections(pods: Iterable[Pod]) -> dict[str, int]:
+    """Configuration that Envoys have refused since they started: by `POD: counter`, only what is not zero."""
+    return {
+        f"{pod.name}.{pod.namespace}: {name}": count
+        for pod in pods
+        for name, count in counters(pod, r"\.update_rejected$").items()
+        if count
+    }
+
+
+def run_in_pod(
+    state: State, pod: Pod, command: tuple[str, ...], container: str = "", seconds: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command inside a pod, as `mizzen exec` does."""
+    entry = execution.build_entry(state, pod, container, command)
+    return subprocess.run(
+        entry.argv, env=dict(entry.environ), capture_output=True, text=True, timeout=seconds, check=False
+    )
