@@ -1,0 +1,134 @@
+"""Differences and their bytes: right, shared, and bounded in memory."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mizzen import protos
+from mizzen.compile.resource import CLUSTER, Resource, ResourceSet
+from mizzen.xds.responses import Responses, with_nonce
+
+_discovery = protos.package("envoy.service.discovery.v3")
+_any = protos.package("google.protobuf").Any
+NOTHING = frozenset()
+
+
+def resources(**contents: str) -> ResourceSet:
+    return ResourceSet(CLUSTER, [encoded(name, content) for name, content in contents.items()])
+
+
+def encoded(name: str, content: str) -> Resource:
+    return Resource(name, protos.encode(_any(type_url=CLUSTER, value=content.encode())))
+
+
+def names(difference) -> tuple[list[str], list[str]]:
+    return [r.name for r in difference.upserts], list(difference.removed)
+
+
+@pytest.fixture
+def responses():
+    return Responses()
+
+
+def test_new_changed_and_absent_resources_are_told(responses):
+    old, new = resources(a="1", b="1", c="1"), resources(b="2", c="1", d="1")
+    assert names(responses.difference(old, new, None)) == (["b", "d"], ["a"])
+    assert names(responses.difference(None, new, None)) == (["b", "c", "d"], [])
+    assert not responses.difference(new, resources(b="2", c="1", d="1"), None)
+
+
+def test_only_absences_in_scope_are_told(responses):
+    old, new = resources(a="1", b="1"), resources()
+    assert names(responses.difference(old, new, frozenset("b"))) == ([], ["b"])
+    assert names(responses.difference(old, new, NOTHING)) == ([], [])
+
+
+def test_extra_names_are_always_spoken_of(responses):
+    held = resources(a="1", b="1")
+    assert names(responses.difference(held, held, None, frozenset(("a", "x")))) == (["a"], ["x"])
+    assert names(responses.difference(None, held, frozenset("y"), frozenset(("x", "y")))) == (["a", "b"], ["y"])
+
+
+def test_a_difference_from_versions_is_that_from_a_set(responses):
+    old, new = resources(a="1", b="1", c="1"), resources(b="2", c="1", d="1")
+    versions = {r.name: r.version for r in old}
+    for scope, extra in ((None, NOTHING), (frozenset("ab"), frozenset("cz")), (NOTHING, frozenset("c"))):
+        expected = responses.difference(old, new, scope, extra)
+        assert names(responses.since(versions, new, scope, extra)) == names(expected)
+
+
+def test_the_same_step_is_compared_and_encoded_once(responses):
+    for _ in range(3):
+        difference = responses.difference(resources(a="1"), resources(a="2"), None)
+        body = responses.delta_body(difference)
+    assert (responses.compared, responses.encoded) == (1, 1)
+    assert responses.delta_body(difference) is body
+    responses.sotw_body(difference)
+    assert responses.encoded == 2
+
+
+def test_clients_that_come_back_alike_share_their_response(responses):
+    new = resources(a="2", b="1")
+    one = responses.since({"a": "old", "b": new.get("b").version}, new, None)
+    two = responses.since({"a": "older", "b": new.get("b").version}, new, None)
+    assert one is two
+
+
+def test_additions_are_encoded_once_too(responses):
+    difference = responses.difference(resources(a="1"), resources(b="1"), None)
+    assert names(difference.additions) == (["b"], [])
+    assert difference.additions is difference.additions
+    without = responses.difference(None, resources(b="1"), None)
+    assert without.additions is without
+
+
+def test_touched_names_are_all_that_is_spoken_of(responses):
+    difference = responses.difference(resources(a="1", c="1"), resources(b="1", c="2"), None)
+    assert difference.upserted == frozenset("bc")
+    assert difference.touched == frozenset("abc")
+
+
+def test_a_union_prefers_the_first_set(responses):
+    one, other = resources(a="1", b="1"), resources(b="2", c="2")
+    union = responses.union(one, other)
+    assert {r.name: r for r in union} == {"a": one.get("a"), "b": one.get("b"), "c": other.get("c")}
+    assert responses.union(one, other) is union
+    assert responses.union(one, resources(a="9")) is one
+
+
+@given(
+    st.dictionaries(st.text("abc/|é", min_size=1, max_size=300), st.text(max_size=400), max_size=5),
+    st.sets(st.text("xyz", min_size=1)),
+    st.text("n0123/-", min_size=1, max_size=200),
+)
+def test_bodies_decode_to_what_was_meant(contents, gone, nonce):
+    responses = Responses()
+    target = ResourceSet(CLUSTER, [encoded(name, content) for name, content in contents.items()])
+    difference = responses.difference(None, target, None, frozenset(gone))
+    delta = _discovery.DeltaDiscoveryResponse.FromString(with_nonce(responses.delta_body(difference), nonce))
+    assert (delta.type_url, delta.nonce, delta.system_version_info) == (CLUSTER, nonce, target.version)
+    assert [(r.name, r.version, protos.encode(r.resource)) for r in delta.resources] == [
+        (r.name, r.version, r.data) for r in target
+    ]
+    assert list(delta.removed_resources) == sorted(gone)
+    sotw = _discovery.DiscoveryResponse.FromString(with_nonce(responses.sotw_body(difference), nonce))
+    assert (sotw.type_url, sotw.nonce, sotw.version_info) == (CLUSTER, nonce, target.version)
+    assert [protos.encode(packed) for packed in sotw.resources] == [r.data for r in target]
+
+
+def test_memory_is_bounded_by_bytes_and_resources():
+    responses = Responses(max_bytes=10_000, max_resources=20)
+    first = responses.difference(None, resources(a="0"), None)
+    body = responses.delta_body(first)
+    for number in range(1, 100):
+        responses.delta_body(responses.difference(None, resources(a=str(number) * 400), None))
+    assert responses.delta_body(first) is not body
+    assert responses.difference(None, resources(a="0"), None) is not first
+    assert responses._bodies._total <= 10_000
+    assert responses._differences._total <= 20
+
+
+def test_one_body_larger_than_the_bound_is_still_kept():
+    responses = Responses(max_bytes=10)
+    difference = responses.difference(None, resources(a="1" * 100), None)
+    assert responses.delta_body(difference) is responses.delta_body(difference)
