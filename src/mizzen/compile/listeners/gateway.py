@@ -4,17 +4,16 @@ In: a proxy of kind router. Out: its listeners, which follow from Gateway object
 matters for the proxy is selected, and the shared queries are asked. Golden cases: gateway/* .
 """
 
-from mizzen.api.meta import Key
-from mizzen.compile.filters.http import HttpPolicies
 from mizzen.compile.listeners import addresses, gateway_building, servers, settings, telemetry
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.gateway_building import GatewaySettings
 from mizzen.compile.listeners.profiles import Profile, profile
 from mizzen.compile.listeners.servers import HttpServer, Router
 from mizzen.compile.resource import Resource
-from mizzen.compile.security import authorization
+from mizzen.compile.security import applied
+from mizzen.compile.security.applied import Applied, Targets
 from mizzen.incremental import Engine, query
-from mizzen.model import destination_rules, mesh, policies, targets, workloads
+from mizzen.model import destination_rules, mesh, targets, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -27,9 +26,8 @@ def listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
     if mesh.mesh_config(db).proxy_listen_port <= 0:
         return ()
     labels = workloads.proxy_workload(db, proxy).labels
-    applying = policies.authorization_policies(db, proxy.namespace, labels, _targets(labels))
-    keys = tuple(Key("AuthorizationPolicy", p.metadata.namespace, p.metadata.name) for p in applying)
-    shared = gateway_settings(db, profile(db, proxy), keys, proxy.outbound_exact_balance)
+    applying = applied.applied_policies(db, proxy.namespace, labels, _targets(labels))
+    shared = gateway_settings(db, profile(db, proxy), applying, proxy.outbound_exact_balance)
     return tuple(gateway_building.gateway_listener(db, plan, shared) for plan in servers.plans(db, _router(db, proxy)))
 
 
@@ -42,13 +40,13 @@ def route_names(db: Engine, proxy: Proxy) -> tuple[str, ...]:
 
 
 @query
-def gateway_settings(db: Engine, own: Profile, policy_keys: tuple[Key, ...], exact_balance: bool) -> GatewaySettings:
+def gateway_settings(db: Engine, own: Profile, policies: Applied, exact_balance: bool) -> GatewaySettings:
     """What the listeners of all gateways of a profile share."""
     return GatewaySettings(
         http=settings.http_settings(db, own, "gateway", ""),
         tcp=settings.tcp_settings(db, own, "gateway"),
-        http_policies=HttpPolicies(authorization=authorization.http_filters(db, policy_keys, own.dialect)),
-        tcp_policies=authorization.network_filters(db, policy_keys, own.dialect),
+        http_policies=applied.http_policies(db, policies, own.dialect, True),
+        tcp_policies=applied.network_policies(db, policies, own.dialect),
         listener_logs=telemetry.signals(db, own).listener_logs,
         buffer_limit=settings.buffer_limit(db, own),
         proxy_protocol=settings.reads_proxy_protocol(db, own),
@@ -73,7 +71,7 @@ def _router(db: Engine, proxy: Proxy) -> Router:
     )
 
 
-def _targets(labels: Labels) -> tuple[tuple[str, str], ...]:
+def _targets(labels: Labels) -> Targets:
     """What policies with target references may name: the Gateway that a managed gateway stands for."""
     name = dict(labels).get(_GATEWAY_NAME)
     return (("Gateway", name),) if name else ()

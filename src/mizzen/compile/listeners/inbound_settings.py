@@ -1,18 +1,17 @@
 """What all inbound listeners of a workload share: filters, policies, certificate and retries.
 
-In: the workload's profile, its TLS files and the keys of the policies that apply to it. Out: `InboundSettings`.
+In: the workload's profile, its TLS files and the policies that apply to it. Out: `InboundSettings`.
 Golden cases: base, security/mesh-tls-settings, networking/mesh-http-settings.
 """
 
-from mizzen.api.meta import Key
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.dialect import Dialect
-from mizzen.compile.filters.http import HttpPolicies
 from mizzen.compile.filters.tls import DEFAULT_CIPHERS, Files, WorkloadTls
 from mizzen.compile.listeners import settings, telemetry
 from mizzen.compile.listeners.inbound_building import InboundSettings
 from mizzen.compile.listeners.profiles import Profile
-from mizzen.compile.security import authorization
+from mizzen.compile.security import applied
+from mizzen.compile.security.applied import Applied
 from mizzen.incremental import Engine, query
 from mizzen.model import identities, mesh
 from mizzen.model.proxy import TlsFiles
@@ -20,7 +19,7 @@ from mizzen.model.proxy import TlsFiles
 
 @query
 def inbound_settings(
-    db: Engine, own: Profile, tls: WorkloadTls, policies: tuple[Key, ...], exact_balance: bool
+    db: Engine, own: Profile, tls: WorkloadTls, policies: Applied, exact_balance: bool
 ) -> InboundSettings:
     """The settings of a workload's inbound listeners."""
     config = mesh.mesh_config(db)
@@ -29,8 +28,8 @@ def inbound_settings(
         tcp=settings.tcp_settings(db, own, "inbound"),
         tls=tls,
         plain_alpn=alpn.plain_http(http10=mesh.control_plane(db).http10),
-        http_policies=HttpPolicies(authorization=authorization.http_filters(db, policies, own.dialect)),
-        tcp_policies=authorization.network_filters(db, policies, own.dialect),
+        http_policies=applied.http_policies(db, policies, own.dialect, False),
+        tcp_policies=applied.network_policies(db, policies, own.dialect),
         detection_timeout=config.protocol_detection_timeout or settings.NO_TIMEOUT,
         exact_balance=exact_balance,
         listener_logs=telemetry.signals(db, own).listener_logs,

@@ -7,7 +7,6 @@ queries are asked. Golden cases: base, networking/node-settings, networking/side
 
 import msgspec
 
-from mizzen.api.meta import Key
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.network import TcpRoute, to_cluster
 from mizzen.compile.listeners import (
@@ -28,6 +27,7 @@ from mizzen.compile.listeners.outbound import Ground
 from mizzen.compile.listeners.plans import HttpChain, OutboundPlan
 from mizzen.compile.listeners.profiles import Profile, profile
 from mizzen.compile.resource import Resource
+from mizzen.compile.security import applied
 from mizzen.incremental import Engine, query
 from mizzen.model import destination_rules, mesh, names, policies, scope, targets, workloads
 from mizzen.model.proxy import Proxy
@@ -139,17 +139,9 @@ def _inbound_listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
         modes=policies.peer_modes(db, proxy.namespace, labels),
         address=inbound.global_address(proxy.ip_addresses) if inbound.needs_address(db, selected) else "",
     )
-    applying = tuple(
-        Key("AuthorizationPolicy", p.metadata.namespace, p.metadata.name)
-        for p in policies.authorization_policies(db, proxy.namespace, labels)
-    )
-    shared = inbound_settings.inbound_settings(
-        db,
-        own,
-        inbound_settings.server_tls(db, proxy.dialect, proxy.tls_files, proxy.file_credential),
-        applying,
-        proxy.inbound_exact_balance,
-    )
+    applying = applied.applied_policies(db, proxy.namespace, labels, ())
+    tls = inbound_settings.server_tls(db, proxy.dialect, proxy.tls_files, proxy.file_credential)
+    shared = inbound_settings.inbound_settings(db, own, tls, applying, proxy.inbound_exact_balance)
     planned = inbound.plans(db, workload, ground, proxy.interception == "TPROXY")
     return tuple(inbound_building.inbound_listener(db, plan, shared) for plan in planned)
 

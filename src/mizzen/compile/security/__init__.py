@@ -1,12 +1,15 @@
 """Who may call: AuthorizationPolicies and RequestAuthentications as Envoy's filters.
 
-    matching        values with stars, as string matchers
-    trust_domains   principals rewritten for every trust domain of the mesh
+    applied         what applies to one workload, as filters in their places
+    authorization   AuthorizationPolicies by action, HTTP and TCP
+    rules           one rule as an RBAC policy
     permissions     what is called: operations and destination conditions
     principals      who calls: sources and source conditions
-    rules           one rule of a policy as an RBAC policy
-    authorization   policies by action as RBAC filters, HTTP and TCP
+    matching        values with stars, as string matchers
+    trust_domains   principals rewritten for every trust domain of the mesh
+    rbac            RBAC filters of named policies
     external        CUSTOM policies: RBAC in shadow and the external authorizer behind it
+    providers       the external authorizers of the mesh config
     tokens          RequestAuthentications as one JWT filter
 
 Security fails closed. What cannot be matched (a bad address, an attribute of HTTP on a TCP port) drops an ALLOW rule

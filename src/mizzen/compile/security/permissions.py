@@ -4,6 +4,7 @@ In: one field of an operation, or one condition, with its values. Out: a permiss
 `InvalidValueError` where a value makes no sense. Golden cases: security/authz-operations, security/authz-when.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +22,8 @@ _uri_template_v3 = protos.package("envoy.extensions.path.match.uri_template.v3")
 
 _EXPERIMENTAL = "experimental.envoy.filters."
 _MAX_PORT = 65535
+_OPERATORS = ("{*}", "{**}")
+_LITERAL = re.compile(r"[a-zA-Z0-9\-._~%!$&'()+,;:@=]+")
 
 
 def _any_of(build: Callable[[str], dict[str, Any]]) -> Callable[[Iterable[str]], dict[str, Any]]:
@@ -30,9 +33,19 @@ def _any_of(build: Callable[[str], dict[str, Any]]) -> Callable[[Iterable[str]],
 def _path(value: str) -> dict[str, Any]:
     if "{*}" not in value and "{**}" not in value:
         return {"url_path": {"path": matching.match_string(value)}}
+    if not _is_template(value):
+        raise InvalidValueError(f"{value!r} is no path template")
     template = value.replace("{**}", "**").replace("{*}", "*")
     config = _uri_template_v3.UriTemplateMatchConfig(path_template=template)
     return {"uri_template": {"name": "uri-template", "typed_config": protos.pack(config)}}
+
+
+def _is_template(value: str) -> bool:
+    """Whether Envoy would read it: operators are whole segments, and none follows the one for any number of them."""
+    rest = value.strip("/").split("/")
+    if "{**}" in rest and any(s in _OPERATORS for s in rest[rest.index("{**}") + 1 :]):
+        return False
+    return all(segment in _OPERATORS or _LITERAL.fullmatch(segment) for segment in rest)
 
 
 def _port(value: str) -> dict[str, Any]:

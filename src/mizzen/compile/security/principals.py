@@ -133,7 +133,7 @@ def _claim_path(key: str) -> tuple[str, ...]:
 
 def _header(key: str) -> Attribute:
     name = between_brackets(key)
-    if not name:
+    if not name or any(c in name for c in "\0\r\n"):
         raise InvalidValueError(f"{key!r} names no header")
     return Attribute(build=_any_of(lambda value: {"header": matching.match_header(name, value)}), http_only=True)
 

@@ -1,0 +1,89 @@
+"""External authorizers of the mesh config: which of them can be used, and under which cluster.
+
+In: a provider's name. Out: `Authorizer`, or None for one that is missing, of another kind, or wrongly configured, so
+that whoever asked for it denies instead. Golden cases: security/authz-custom-http, security/authz-custom-grpc.
+"""
+
+from http import HTTPStatus
+
+import msgspec
+
+from mizzen.api.mesh.providers import (
+    EnvoyExternalAuthorizationGrpcProvider,
+    EnvoyExternalAuthorizationHttpProvider,
+)
+from mizzen.incremental import Engine, query
+from mizzen.model import mesh, names
+from mizzen.model.services import services_of_host
+
+Provider = EnvoyExternalAuthorizationHttpProvider | EnvoyExternalAuthorizationGrpcProvider
+_MAX_PORT = 65535
+
+
+class Authorizer(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider whose service is known."""
+
+    host: str
+    cluster: str
+    status_on_error: int = 0
+    """0 means Envoy's default."""
+
+    @property
+    def uri(self) -> str:
+        """Where an authorizer over HTTP is called."""
+        return f"http://{self.host}"
+
+
+def find_provider(db: Engine, name: str) -> Provider | None:
+    """The external authorizer of that name in the mesh config."""
+    for provider in mesh.mesh_config(db).extension_providers:
+        if provider.name == name:
+            return provider.envoy_ext_authz_http or provider.envoy_ext_authz_grpc
+    return None
+
+
+@query
+def authorizer(db: Engine, name: str) -> Authorizer | None:
+    """The authorizer of that name, if it can be asked."""
+    provider = find_provider(db, name)
+    if provider is None or not 0 < provider.port <= _MAX_PORT:
+        return None
+    host = service_host(db, provider.service)
+    status = _status(provider.status_on_error)
+    if host is None or status is None or not _is_askable(provider):
+        return None
+    cluster = names.subset_key(names.OUTBOUND, provider.port, "", host)
+    return Authorizer(host=host, cluster=cluster, status_on_error=status)
+
+
+def service_host(db: Engine, written: str) -> str | None:
+    """The host of the service that a provider names, as `host` or `namespace/host`; None where it is unknown, or
+    in several namespaces without saying which."""
+    namespace, slash, host = written.rpartition("/")
+    found = {s.namespace for s in services_of_host(db, host.lower())}
+    if slash:
+        return host if namespace in found else None
+    return host if len(found) == 1 else None
+
+
+def _status(text: str) -> int | None:
+    """The status as a number; None for one that HTTP does not know."""
+    if not text:
+        return 0
+    known = {str(status.value) for status in HTTPStatus}
+    return int(text) if text in known else None
+
+
+def _is_askable(provider: Provider) -> bool:
+    if isinstance(provider, EnvoyExternalAuthorizationGrpcProvider):
+        return True
+    if provider.path_prefix and not provider.path_prefix.startswith("/"):
+        return False
+    headers = (
+        *provider.include_request_headers_in_check,
+        *provider.include_headers_in_check,
+        *provider.headers_to_upstream_on_allow,
+        *provider.headers_to_downstream_on_allow,
+        *provider.headers_to_downstream_on_deny,
+    )
+    return "*" not in headers

@@ -1,0 +1,107 @@
+"""RequestAuthentications as one JWT filter: which issuers are known, and where their tokens are found.
+
+In: the keys of the policies that apply to a workload, in their order, and fetched key sets, which are inputs like any
+other. Out: the encoded filter. A request without a token passes; a token whose keys are not known never does.
+Golden cases: security/jwt-* .
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from mizzen import protos
+from mizzen.api.meta import Key
+from mizzen.api.policy import JWTRule, RequestAuthentication
+from mizzen.compile.security.principals import JWT_FILTER
+from mizzen.incremental import Engine, query
+
+_hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
+_jwt_v3 = protos.package("envoy.extensions.filters.http.jwt_authn.v3")
+
+KEY_SET = "JsonWebKeySet"
+"""The table of fetched key sets: `Key(KEY_SET, "", URI)` holds the text of the set."""
+
+_SPACE_DELIMITED = ("permission", "scope")
+
+UNKNOWN_KEYS = (
+    '{"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "nobody", "e": "AQAB", "n": "'
+    "tN1_ovtBeA4AGKQva_xV_rTnuTKVErN023wnQ1YVW3q1gSbFrVuG_zOY3pgkdDSeuK4vNGgmSNSlttvnA2FE6Z9w7MFyiUE8bqwN9gk2m4S3hj7an7z7"
+    "UAcLKkrFFG4-NbpLYOxStOhs4TFs9pweOyVObhWEhBMByE6Jbdw7HN1A7BwCg0Oi21GM0JMaqrL_8xJRL1RUOoItyKY6FsuWk5wmikkYVjHJjtN-Hfbo"
+    'rBH00MINad8rahwlomlFSLt0DN0JvUv8Z0tHtRFzSfTy_4rIGlBYr-ef8ox4KAND1Q9N8nwh8pQIQTeyFVFJ5lQ3_yw05jpH8dt3NDxqxXUiXQ"}]}'
+)
+"""The key set of an issuer whose keys are not known: a public key whose private half was thrown away."""
+
+
+class _KeySet(msgspec.Struct, frozen=True):
+    keys: list[dict[str, Any]]
+
+
+def key_set_uri(rule: JWTRule) -> str:
+    """Where the keys of a rule are fetched; without `jwksUri` the issuer's discovery document says where."""
+    return rule.jwks_uri or f"{rule.issuer.rstrip('/')}/.well-known/openid-configuration"
+
+
+@query
+def http_filters(db: Engine, keys: tuple[Key, ...], router: bool) -> tuple[bytes, ...]:
+    """The encoded HTTP filter of these policies; none where they hold no rule."""
+    found: list[JWTRule] = []
+    for key in keys:
+        policy: RequestAuthentication | None = db.input(key)
+        if policy is not None:
+            found.extend(policy.spec.jwt_rules)
+    found.sort(key=lambda rule: rule.issuer.encode())
+    if not found:
+        return ()
+    config = _jwt_v3.JwtAuthentication(
+        bypass_cors_preflight=True,
+        rules=[{"match": {"prefix": "/"}, "requires": _requirement([f"origins-{i}" for i in range(len(found))])}],
+    )
+    for i, rule in enumerate(found):
+        config.providers[f"origins-{i}"].MergeFrom(_provider(db, rule, router=router))
+    return (protos.encode(_hcm_v3.HttpFilter(name=JWT_FILTER, typed_config=protos.pack(config))),)
+
+
+def _requirement(names: list[str]) -> dict[str, Any]:
+    """Any valid token, or none at all; with several issuers a bad token of one is not excused by missing others."""
+    named: list[dict[str, Any]] = [{"provider_name": name} for name in names]
+    missing: dict[str, Any] = {"allow_missing": {}}
+    if len(names) == 1:
+        return _any_of([*named, missing])
+    each = [_any_of([one, missing]) for one in named]
+    return _any_of([*named, {"requires_all": {"requirements": each}}])
+
+
+def _any_of(requirements: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {"requires_any": {"requirements": list(requirements)}}
+
+
+def _provider(db: Engine, rule: JWTRule, *, router: bool) -> Any:
+    claims = sorted({*rule.space_delimited_claims, *_SPACE_DELIMITED})
+    return _jwt_v3.JwtProvider(
+        issuer=rule.issuer,
+        audiences=rule.audiences,
+        forward=rule.forward_original_token,
+        forward_payload_header=rule.output_payload_to_header,
+        claim_to_headers=[{"header_name": c.header, "claim_name": c.claim} for c in rule.output_claim_to_headers],
+        from_headers=[{"name": h.name, "value_prefix": h.prefix} for h in rule.from_headers],
+        from_params=rule.from_params,
+        from_cookies=rule.from_cookies,
+        payload_in_metadata="payload",
+        normalize_payload_in_metadata={"space_delimited_claims": claims},
+        clear_route_cache=router,
+        local_jwks={"inline_string": _key_set(db, rule)},
+    )
+
+
+def _key_set(db: Engine, rule: JWTRule) -> str:
+    text: str | None = rule.jwks or db.input(Key(KEY_SET, "", key_set_uri(rule)))
+    return text if text and _is_key_set(text) else UNKNOWN_KEYS
+
+
+def _is_key_set(text: str) -> bool:
+    """Whether Envoy would read it; one that it does not would cost the whole listener."""
+    try:
+        return bool(msgspec.json.decode(text, type=_KeySet).keys)
+    except msgspec.DecodeError:
+        return False
