@@ -191,7 +191,7 @@ class Server:
     """One HTTP server on one port."""
 
     def __init__(self, application: web.Application, flag: str, address: Address) -> None:
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         self._flag = flag
         self._address = address
 

@@ -1,0 +1,157 @@
+"""The authority with its files: found again after a restart, following what the operator exchanges."""
+
+import logging
+import os
+import pathlib
+
+import msgspec
+import pytest
+from certificate_requests import make_request, read_chain, verify_chain
+from plugged_authority import make_node, write_authority
+
+from mizzen import settings
+from mizzen.ca import store
+from mizzen.control.authority import RunningAuthority
+from mizzen.errors import AuthorityError
+
+START = 1_700_000_000.0
+DAY = 86_400.0
+CART = "spiffe://cluster.local/ns/shop/sa/cart"
+REQUEST = make_request()
+
+
+class Clock:
+    """Time that moves when told."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def config(tmp_path: pathlib.Path, **changes: object) -> settings.Authority:
+    found = settings.Authority(directory=str(tmp_path / "plugged"))
+    return msgspec.structs.replace(found, **changes)
+
+
+def start(tmp_path: pathlib.Path, clock: Clock, folder: str = "ca", **changes: object) -> RunningAuthority:
+    return RunningAuthority(
+        config(tmp_path, **changes), str(tmp_path / folder) if folder else "", "cluster.local", clock
+    )
+
+
+def touch_later(folder: pathlib.Path, seconds: int) -> None:
+    for path in folder.iterdir():
+        os.utime(path, (START + seconds, START + seconds))
+
+
+def test_own_root_is_made_once_and_found_again(tmp_path: pathlib.Path, clock: Clock) -> None:
+    first = start(tmp_path, clock).authority
+    chain, roots = read_chain(first.issue(REQUEST, [CART]))
+    second = start(tmp_path, clock).authority
+    assert second.bundle == first.bundle == (tmp_path / "ca" / "root-cert.pem").read_bytes()
+    assert verify_chain(chain, second.state.roots, START) == [CART]
+    assert roots == list(second.state.roots)
+
+
+def test_root_without_a_folder_is_announced_as_fleeting(
+    tmp_path: pathlib.Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    start(tmp_path, clock, folder="")
+    assert "lost when this process ends" in caplog.text
+
+
+def test_rotation_survives_a_restart(tmp_path: pathlib.Path, clock: Clock) -> None:
+    before = start(tmp_path, clock).authority
+    before.issue(REQUEST, [CART])
+    before.adopt(before.build_successor())
+    after = start(tmp_path, clock).authority
+    assert after.bundle == before.bundle
+    assert after.state.switch_at == before.state.switch_at > START
+    clock.now = after.state.switch_at
+    after.advance()
+    again = start(tmp_path, clock).authority
+    assert again.state.current.certificate == before.state.successor.certificate  # type: ignore[union-attr]
+    assert len(again.state.roots) == 2
+    assert (tmp_path / "ca" / "root-cert.pem").read_bytes() == again.bundle
+
+
+def test_plugged_in_authority_is_used_and_left_alone(tmp_path: pathlib.Path, clock: Clock) -> None:
+    root = make_node("root", START)
+    issuing = make_node("issuing", START, root)
+    write_authority(tmp_path / "plugged", issuing, [issuing], [root])
+    found = start(tmp_path, clock)
+    assert found.authority.state.current.certificate == issuing.certificate
+    assert not found.authority.wants_successor
+    clock.now += 3600 * DAY
+    assert not found.authority.wants_successor
+    assert store.load_state(tmp_path / "ca") is not None
+
+
+def test_authority_put_into_the_own_folder_counts_as_plugged_in(tmp_path: pathlib.Path, clock: Clock) -> None:
+    root = make_node("root", START)
+    write_authority(tmp_path / "ca", root, [], [root])
+    assert start(tmp_path, clock).authority.state.current.certificate == root.certificate
+    assert (tmp_path / "ca" / "root-cert.pem").read_bytes() == root.pem
+
+
+def test_incomplete_plugged_in_authority_ends_the_start(tmp_path: pathlib.Path, clock: Clock) -> None:
+    root = make_node("root", START)
+    write_authority(tmp_path / "plugged", root, [], [root])
+    (tmp_path / "plugged" / "ca-key.pem").unlink()
+    with pytest.raises(AuthorityError, match=r"lacks ca-key\.pem"):
+        start(tmp_path, clock)
+
+
+def test_exchanged_authority_is_taken_in_with_an_overlap(tmp_path: pathlib.Path, clock: Clock) -> None:
+    old, new = make_node("old", START), make_node("new", START)
+    write_authority(tmp_path / "plugged", old, [], [old])
+    found = start(tmp_path, clock, root_overlap=60.0)
+    write_authority(tmp_path / "plugged", new, [], [new])
+    touch_later(tmp_path / "plugged", 1)
+    found.follow()
+    assert found.authority.state.current.certificate == old.certificate
+    assert found.authority.state.roots == (old.certificate, new.certificate)
+    restarted = start(tmp_path, clock, root_overlap=60.0).authority
+    assert restarted.state.current.certificate == old.certificate
+    clock.now += 60
+    restarted.advance()
+    assert restarted.state.current.certificate == new.certificate
+    assert old.certificate in restarted.state.roots
+
+
+def test_change_from_an_own_root_to_a_plugged_in_one_overlaps_too(tmp_path: pathlib.Path, clock: Clock) -> None:
+    own = start(tmp_path, clock).authority
+    own.issue(REQUEST, [CART])
+    root = make_node("root", START)
+    write_authority(tmp_path / "plugged", root, [], [root])
+    found = start(tmp_path, clock).authority
+    assert found.state.current.certificate == own.state.current.certificate
+    assert root.certificate in found.state.roots
+    clock.now += 2 * DAY
+    found.advance()
+    assert found.state.current.certificate == root.certificate
+
+
+def test_half_exchanged_authority_changes_nothing(
+    tmp_path: pathlib.Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, new = make_node("old", START), make_node("new", START)
+    write_authority(tmp_path / "plugged", old, [], [old])
+    found = start(tmp_path, clock)
+    (tmp_path / "plugged" / "ca-cert.pem").write_bytes(new.pem)
+    touch_later(tmp_path / "plugged", 1)
+    found.follow()
+    found.follow()
+    assert found.authority.state.roots == (old.certificate,)
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.getMessage() for record in errors] == [
+        f"the plugged-in authority stays as it was: {tmp_path / 'plugged'}: "
+        "the authority's key does not belong to its certificate"
+    ]

@@ -1,0 +1,64 @@
+"""Who is believed, in the form that streams ask for it."""
+
+import pathlib
+
+import pytest
+
+from mizzen.api.mesh.merge import merge_mesh_config
+from mizzen.ca import tokens
+from mizzen.control import callers
+from mizzen.errors import AuthorityError
+from mizzen.xds.identity import Credentials, Identity
+
+NOW = 1_700_000_000.0
+MESH, _ = merge_mesh_config(
+    {
+        "trustDomain": "mesh.example",
+        "trustDomainAliases": ["old.example"],
+        "caCertificates": [{"pem": "x", "trustDomains": ["partner.example"]}],
+    }
+)
+KEY = tokens.generate_key()
+
+
+def authenticator(tmp_path: pathlib.Path) -> callers.StreamAuthenticator:
+    (tmp_path / "key.pem").write_bytes(tokens.encode_public_key(KEY.public_key()))
+    verifier = callers.load_verifier([str(tmp_path / "key.pem")], "", ("istio-ca",), lambda: NOW)
+    return callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, verifier))
+
+
+def test_former_domains_and_those_of_further_roots_are_trusted() -> None:
+    assert callers.trusted_domains(MESH) == {"mesh.example", "old.example", "partner.example"}
+
+
+async def test_token_gives_an_identity_of_the_mesh(tmp_path: pathlib.Path) -> None:
+    token = tokens.TokenIssuer(KEY, lambda: NOW).issue(tokens.ServiceAccount(namespace="shop", name="cart"))
+    credentials = Credentials(metadata={"authorization": f"Bearer {token}"})
+    assert await authenticator(tmp_path).authenticate(credentials) == (Identity("mesh.example", "shop", "cart"),)
+
+
+async def test_certificate_gives_its_identity(tmp_path: pathlib.Path) -> None:
+    uri = "spiffe://old.example/ns/shop/sa/cart"
+    credentials = Credentials(metadata={}, certificate_uris=(uri,))
+    assert await authenticator(tmp_path).authenticate(credentials) == (Identity("old.example", "shop", "cart"),)
+
+
+async def test_without_credentials_nobody_is_believed(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(AuthorityError, match="no client certificate; no bearer token"):
+        await authenticator(tmp_path).authenticate(Credentials(metadata={}))
+
+
+async def test_without_a_key_no_token_is_believed() -> None:
+    token = tokens.TokenIssuer(KEY, lambda: NOW).issue(tokens.ServiceAccount(namespace="shop", name="cart"))
+    found = callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, None))
+    with pytest.raises(AuthorityError):
+        await found.authenticate(Credentials(metadata={"authorization": f"Bearer {token}"}))
+
+
+def test_key_files_that_cannot_be_used_are_named(tmp_path: pathlib.Path) -> None:
+    assert callers.load_verifier([], "", (), lambda: NOW) is None
+    with pytest.raises(AuthorityError, match=r"missing\.pem: No such file"):
+        callers.load_verifier([str(tmp_path / "missing.pem")], "", (), lambda: NOW)
+    (tmp_path / "bad.pem").write_text("nothing")
+    with pytest.raises(AuthorityError, match=r"bad\.pem: .*no PEM key"):
+        callers.load_verifier([str(tmp_path / "bad.pem")], "", (), lambda: NOW)

@@ -1,0 +1,134 @@
+"""Batches become inputs with their reasons; findings are told once; readiness waits for every source."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from mizzen import observe, settings
+from mizzen.api.kube.data import ConfigMap
+from mizzen.api.kube.services import Service
+from mizzen.api.meta import Key, ObjectMeta
+from mizzen.api.problems import Problem
+from mizzen.control.inputs import Inputs
+from mizzen.control.mesh import MeshSettings
+from mizzen.control.options import Options
+from mizzen.model.mesh import CONTROL_PLANE, MESH
+from mizzen.sources.origins import Finding, Origin
+from mizzen.sources.watch import Batch
+
+CART = Key("Service", "shop", "cart")
+ISTIO = Key("ConfigMap", "istio-system", "istio")
+HERE = Origin("a.yaml", 1)
+
+
+class Pusher:
+    """Keeps what it is fed."""
+
+    def __init__(self) -> None:
+        self.fed: list[tuple[Any, Any, str]] = []
+        self.ready = False
+
+    def feed(self, key: Any, value: Any, reason: str = "config") -> None:
+        self.fed.append((key, value, reason))
+
+    def open(self) -> None:
+        self.ready = True
+
+
+@pytest.fixture
+def pusher() -> Pusher:
+    return Pusher()
+
+
+@pytest.fixture
+def inputs(pusher: Pusher) -> Inputs:
+    options = Options(config=(), domain="mesh.local", cluster_id="c1")
+    config = settings.Settings(features=settings.Features(dual_stack=True, trace_sampling=5.0))
+    return Inputs(pusher, MeshSettings(), options, config)  # type: ignore[arg-type]
+
+
+def finding(message: str, level: Any = "error") -> Finding:
+    return Finding(HERE, Problem(key=CART, code="invalid-field", message=message, level=level))
+
+
+def config_map(text: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="istio", namespace="istio-system"), data={"mesh": text})
+
+
+def test_settings_and_mesh_config_are_inputs_from_the_start(inputs: Inputs, pusher: Pusher) -> None:
+    values = {key: value for key, value, _ in pusher.fed}
+    control_plane = values[CONTROL_PLANE]
+    assert (control_plane.domain, control_plane.cluster_id) == ("mesh.local", "c1")
+    assert (control_plane.dual_stack, control_plane.trace_sampling) == (True, 5.0)
+    assert values[MESH].trust_domain == "cluster.local"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("Service", "service"), ("EndpointSlice", "endpoint"), ("Secret", "secret"), ("VirtualService", "config")],
+)
+def test_changes_carry_the_reason_of_their_kind(inputs: Inputs, pusher: Pusher, kind: str, reason: str) -> None:
+    key = Key(kind, "shop", "x")
+    inputs.take("files", Batch(sets={key: Service()}), {})
+    inputs.take("files", Batch(removes=(key,)), {})
+    assert pusher.fed[-2:] == [(key, Service(), reason), (key, None, reason)]
+
+
+def test_nobody_is_served_before_every_source_has_delivered(inputs: Inputs, pusher: Pusher) -> None:
+    inputs.expect("files")
+    inputs.expect("kube")
+    inputs.take("files", Batch(), {})
+    assert not pusher.ready
+    inputs.take("kube", Batch(), {})
+    assert pusher.ready
+
+
+def test_mesh_config_map_changes_the_mesh_input(inputs: Inputs, pusher: Pusher) -> None:
+    inputs.take("files", Batch(sets={ISTIO: config_map("trustDomain: mesh.example")}), {ISTIO: HERE})
+    assert (pusher.fed[-1][0], pusher.fed[-1][1].trust_domain) == (MESH, "mesh.example")
+    inputs.take("files", Batch(removes=(ISTIO,)), {})
+    assert pusher.fed[-1][1].trust_domain == "cluster.local"
+
+
+def test_config_map_of_another_namespace_is_just_an_object(inputs: Inputs, pusher: Pusher) -> None:
+    key = Key("ConfigMap", "shop", "istio")
+    inputs.take("files", Batch(sets={key: config_map("trustDomain: mesh.example")}), {})
+    assert pusher.fed[-1][0] == key
+
+
+def test_findings_of_all_sources_and_of_the_mesh_config_are_kept(inputs: Inputs) -> None:
+    inputs.take("kube", Batch(findings=(finding("two"),)), {})
+    inputs.take("files", Batch(sets={ISTIO: config_map("a: [")}, findings=(finding("one"),)), {ISTIO: HERE})
+    assert [each.problem.message for each in inputs.findings][:2] == ["one", "two"]
+    assert inputs.findings[2].problem.key == ISTIO
+    inputs.take("files", Batch(removes=(ISTIO,)), {})
+    assert [each.problem.message for each in inputs.findings] == ["two"]
+
+
+def test_findings_are_logged_when_they_come_and_when_they_go(inputs: Inputs, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    bad = finding("port is wrong")
+    for _ in range(3):
+        inputs.take("files", Batch(findings=(bad,)), {})
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
+        "a.yaml:1: Service shop/cart: port is wrong"
+    ]
+    caplog.clear()
+    inputs.take("files", Batch(), {})
+    assert "1 earlier findings no longer hold" in caplog.text
+
+
+def test_flood_of_findings_is_cut_short_in_the_log_only(inputs: Inputs, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    inputs.take("files", Batch(findings=tuple(finding(f"fault {n}") for n in range(150))), {})
+    assert len(inputs.findings) == 150
+    assert len([record for record in caplog.records if "fault" in record.getMessage()]) == 100
+    assert "and 50 more" in caplog.text
+
+
+def test_findings_are_counted_by_code(inputs: Inputs) -> None:
+    inputs.take("files", Batch(findings=(finding("one"), finding("two"))), {})
+    assert b'mizzen_config_findings{code="invalid-field"} 2' in observe.render_metrics()
+    inputs.take("files", Batch(), {})
+    assert b"mizzen_config_findings{" not in observe.render_metrics()
