@@ -131,6 +131,8 @@ class Engine:
         """Query values answered from the memo since the start."""
         self.runs_by_query: dict[str, int] = {}
         """Executions by the query's name."""
+        self.failures: dict[Any, Exception] = {}
+        """What queries raise now, by function and arguments, whether or not someone above made up for it."""
 
     # -- inputs ---------------------------------------------------------------------------------------------------
 
@@ -304,8 +306,10 @@ class Engine:
         value: Any
         try:
             value = function(self, *args)
+            self.failures.pop(node.address, None)
         except Exception as error:
             value = _Failure(error)
+            self.failures[node.address] = error
         finally:
             self._stack.pop()
             node.state = _DIRTY
@@ -366,6 +370,7 @@ class Engine:
             if memo.get(node.address) is not node:
                 continue
             del memo[node.address]
+            self.failures.pop(node.address, None)
             forgotten += 1
             for dep in node.deps:
                 dep.readers.pop(node, None)
@@ -400,3 +405,16 @@ def query(function: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate
         return result
 
     return ask  # type: ignore[return-value]
+
+
+def attempt(ask: Callable[..., T], db: Engine, *args: Any) -> T | None:
+    """A query's value, or None where it raises: for what must not take its neighbours down.
+
+    The failure stays in `Engine.failures`, where whoever watches the engine reports it.
+    """
+    try:
+        return ask(db, *args)
+    except CycleError:
+        raise
+    except Exception:
+        return None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mizzen.incremental import CycleError, Engine, Index, query
+from mizzen.incremental import CycleError, Engine, Index, attempt, query
 
 
 def key(name: str) -> tuple[str, str]:
@@ -326,3 +326,26 @@ def test_a_change_that_no_rule_read_runs_nothing(program: Any, rng: random.Rando
     for rule in range(len(program)):
         outcome(lambda r=rule: evaluate(db, program, r))
     assert db.runs == before
+
+
+def test_a_failure_that_a_neighbour_made_up_for_is_still_known() -> None:
+    @query
+    def total(db: Engine) -> float:
+        return sum(attempt(inverse, db, name) or 0.0 for name in ("a", "b"))
+
+    db = Engine()
+    db.set(key("a"), 0)
+    db.set(key("b"), 2)
+    assert total(db) == 0.5
+    assert [type(error) for error in db.failures.values()] == [ZeroDivisionError]
+    db.set(key("a"), 1)
+    assert total(db) == 1.5
+    assert db.failures == {}
+
+
+def test_what_is_forgotten_fails_no_more() -> None:
+    db = Engine()
+    db.set(key("a"), 0)
+    assert attempt(inverse, db, "a") is None
+    db.collect()
+    assert db.failures == {}

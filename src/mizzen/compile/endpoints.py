@@ -14,7 +14,7 @@ from mizzen.api.networking.traffic_policy import TrafficPolicy
 from mizzen.compile import resource
 from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, endpoints, mesh, names, policies, scope
 from mizzen.model.destination_rules import RuleId, find_rule, port_policy, rule_id, subset_policy
 from mizzen.model.endpoints import Endpoint
@@ -58,7 +58,8 @@ def _of_name(db: Engine, client: EndpointClient, name: str) -> Resource:
     rule_key = rule_id(rule)
     asks = asked_place(db, found.id, port.number, key.subset, rule_key)
     place = client.place if asks is not None else ClientPlace()
-    return load_assignment(
+    built = attempt(
+        load_assignment,
         db,
         Target(name=name, service=found.id, port=port.number, subset=key.subset, rule=rule_key),
         client.dialect,
@@ -66,6 +67,7 @@ def _of_name(db: Engine, client: EndpointClient, name: str) -> Resource:
         client.node_name if found.node_local else "",
         client.networks,
     )
+    return built if built is not None else _empty(name)
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):

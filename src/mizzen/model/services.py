@@ -15,7 +15,7 @@ import msgspec
 from mizzen.api.kube.services import Service as KubeService
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.api.networking.service_entry import ServiceEntry
-from mizzen.incremental import Engine, Index, query
+from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import mesh, names
 from mizzen.model.protocols import Protocol, parse_port, parse_protocol
 from mizzen.model.proxy import Labels
@@ -233,9 +233,10 @@ def service(db: Engine, service_id: ServiceId) -> Service | None:
 @query
 def namespace_services(db: Engine, namespace: str) -> tuple[Service, ...]:
     """The services of a namespace, oldest first."""
-    found = [s for _, ns, name in db.lookup(_kube_by_namespace, namespace) if (s := kube_service(db, ns, name))]
+    kube = (attempt(kube_service, db, ns, name) for _, ns, name in db.lookup(_kube_by_namespace, namespace))
+    found = [s for s in kube if s is not None]
     for _, ns, name in db.lookup(_entries_by_namespace, namespace):
-        found.extend(entry_services(db, ns, name))
+        found.extend(attempt(entry_services, db, ns, name) or ())
     return tuple(sorted(found, key=lambda s: s.age_order))
 
 

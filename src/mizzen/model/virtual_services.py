@@ -13,7 +13,7 @@ import msgspec
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.virtual_service import TCPRoute, TLSRoute, VirtualService
-from mizzen.incremental import Engine, Index, query
+from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import delegates, mesh, names
 from mizzen.model.services import audience
 
@@ -74,7 +74,7 @@ def qualify_gateway(gateway: str, namespace: str) -> str:
 @query
 def _refs(db: Engine) -> tuple[VirtualServiceRef, ...]:
     """Every VirtualService with hosts, oldest first."""
-    found = (virtual_service_ref(db, Key(*key)) for key in db.lookup(_all, ()))
+    found = (attempt(virtual_service_ref, db, Key(*key)) for key in db.lookup(_all, ()))
     return tuple(sorted((r for r in found if r is not None), key=lambda r: r.age_order))
 
 

@@ -14,7 +14,7 @@ from mizzen.compile.clusters.ingress import Ingress, ingress_clusters
 from mizzen.compile.clusters.outbound import DNS_RESOLUTIONS, mesh_tls, service_clusters
 from mizzen.compile.context import ClientTraits
 from mizzen.compile.resource import Resource, ResourceSet
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, mesh, scope
 from mizzen.model.destination_rules import rule_id
 from mizzen.model.proxy import Labels
@@ -85,5 +85,6 @@ def outbound_clusters(
         rule = destination_rules.destination_rule(db, scope_id.namespace, service.host, service.namespace, rule_labels)
         ports = tuple(p.number for p in service.ports)
         by_dns = place if service.resolution in DNS_RESOLUTIONS else ClientPlace()
-        found.extend(service_clusters(db, client, service.id, ports, rule_id(rule), by_dns, sni_routed))
+        built = attempt(service_clusters, db, client, service.id, ports, rule_id(rule), by_dns, sni_routed)
+        found.extend(built or ())
     return tuple(found)

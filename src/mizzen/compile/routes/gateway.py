@@ -12,7 +12,7 @@ from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes.destinations import Place, RouteClient
 from mizzen.compile.routes.virtual_hosts import VirtualHost, encode_configuration
 from mizzen.compile.routes.virtual_service import EncodedRoute, routes
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import gateways, names
 from mizzen.model.gateways import GatewayServer, PortMap, narrower_host
 from mizzen.model.proxy import Labels
@@ -74,7 +74,7 @@ def _drafts(db: Engine, client: GatewayClient, servers: list[GatewayServer]) -> 
             )
             if not common:
                 continue
-            found = routes(db, client.routes, ref.key, place)
+            found = attempt(routes, db, client.routes, ref.key, place) or ()
             for host in common:
                 draft = drafts.setdefault(host, _Draft(server.number))
                 draft.require_tls = draft.require_tls or redirects

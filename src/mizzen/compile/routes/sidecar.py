@@ -27,7 +27,7 @@ from mizzen.compile.routes.destinations import (
 )
 from mizzen.compile.routes.virtual_hosts import VirtualHost, encode_configuration, without_duplicates
 from mizzen.compile.routes.virtual_service import EncodedRoute, routes
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import mesh, names, scope
 from mizzen.model.protocols import Protocol
 from mizzen.model.scope import EgressListener
@@ -125,7 +125,7 @@ def _wrappers(
     for ref in listener.virtual_services:
         if port not in (0, 80) and not any(_touches(h, carried) for h in ref.hosts):
             continue
-        found = routes(db, client.routes, ref.key, place)
+        found = attempt(routes, db, client.routes, ref.key, place)
         if not found:
             continue
         services, others = _hosts_of(ref, carried, owners)
