@@ -10,13 +10,12 @@ from typing import Any
 
 from mizzen import protos
 from mizzen.api.mesh.proxy import ProxyHeaders
-from mizzen.compile import endpoints, resource
+from mizzen.compile import addresses, endpoints, name_tables, resource, secrets
 from mizzen.compile.assignments import ClientPlace
 from mizzen.compile.clusters import gateway as gateway_clusters
 from mizzen.compile.clusters import sidecar as sidecar_clusters
 from mizzen.compile.context import client_traits
 from mizzen.compile.endpoints import EndpointClient
-from mizzen.compile.listeners import addresses
 from mizzen.compile.listeners import gateway as gateway_listeners
 from mizzen.compile.listeners import sidecar as sidecar_listeners
 from mizzen.compile.resource import Resource, ResourceSet
@@ -153,10 +152,24 @@ def route_client(db: Engine, proxy: Proxy) -> RouteClient:
     )
 
 
+def _name_table(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    del names  # There is one table.
+    network = addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack)
+    return name_tables.name_table(db, proxy_scope(db, proxy), network)
+
+
+def _secrets(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    if proxy.kind != "router":
+        return ResourceSet(resource.SECRET, ())
+    return secrets.secrets(db, proxy.namespace, names or frozenset())
+
+
 _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
     resource.CLUSTER: _clusters,
     resource.ENDPOINT: _endpoints,
     resource.LISTENER: _listeners,
+    resource.NAME_TABLE: _name_table,
+    resource.SECRET: _secrets,
     resource.ROUTE: _routes,
 }
 

@@ -10,13 +10,13 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.scalars import Duration
+from mizzen.compile.addresses import Bind
 from mizzen.compile.filters import access_logs, alpn, listener_filters
 from mizzen.compile.filters.access_logs import AccessLog
 from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.filters.http import HttpChain as HttpConnection
 from mizzen.compile.filters.http import HttpSettings, build_connection_manager
 from mizzen.compile.filters.network import TcpRoute, TcpSettings, build_tcp_filters, to_cluster
-from mizzen.compile.listeners.addresses import Bind
 from mizzen.compile.listeners.matches import CONNECT_TIMEOUT, bind_fields, build_match, build_origin
 from mizzen.compile.listeners.plans import Chain, HttpChain, OutboundPlan, TcpChain
 from mizzen.compile.resource import Resource, encode_resource

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from mizzen.compile.listeners.addresses import Bind
+from mizzen.compile.addresses import Bind
 from mizzen.compile.listeners.plans import Chain, HttpChain, TcpChain
 from mizzen.model.protocols import Protocol
 

@@ -4,7 +4,8 @@ In: a proxy of kind router. Out: its listeners, which follow from Gateway object
 matters for the proxy is selected, and the shared queries are asked. Golden cases: gateway/* .
 """
 
-from mizzen.compile.listeners import addresses, gateway_building, servers, settings, telemetry
+from mizzen.compile import addresses
+from mizzen.compile.listeners import gateway_building, servers, settings, telemetry
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.gateway_building import GatewaySettings
 from mizzen.compile.listeners.profiles import Profile, profile

@@ -12,9 +12,9 @@ from typing import Literal
 import msgspec
 
 from mizzen.api.networking.sidecar import IstioIngressListener
+from mizzen.compile.addresses import Bind
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.stat_names import fill_pattern
-from mizzen.compile.listeners.addresses import Bind
 from mizzen.compile.listeners.outbound import Ground
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh, names, scope

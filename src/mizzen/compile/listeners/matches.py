@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mizzen import protos
-from mizzen.compile.listeners.addresses import UNIX, Bind
+from mizzen.compile.addresses import UNIX, Bind
 from mizzen.compile.listeners.plans import Match
 
 _core_v3 = protos.package("envoy.config.core.v3")

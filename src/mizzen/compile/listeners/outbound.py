@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from mizzen.compile import addresses
+from mizzen.compile.addresses import Bind, Network
 from mizzen.compile.filters.network import DnsCache
-from mizzen.compile.listeners import addresses, conflicts, streams
-from mizzen.compile.listeners.addresses import Bind, Network
+from mizzen.compile.listeners import conflicts, streams
 from mizzen.compile.listeners.conflicts import Entry, Kind, Place
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Chain, HttpChain, Match, OutboundPlan

@@ -5,8 +5,8 @@ Two proxies with an equal plan (and equal settings) share the built message. Not
 
 import msgspec
 
+from mizzen.compile.addresses import Bind
 from mizzen.compile.filters.network import DnsCache, TcpRoute
-from mizzen.compile.listeners.addresses import Bind
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):

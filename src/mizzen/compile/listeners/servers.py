@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mizzen.api.networking.virtual_service import L4MatchAttributes, TLSMatchAttributes
+from mizzen.compile.addresses import Bind, Network
 from mizzen.compile.filters import alpn, sds
 from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.filters.network import TcpRoute
 from mizzen.compile.filters.tls import ServerTls
 from mizzen.compile.listeners import destinations, streams
-from mizzen.compile.listeners.addresses import Bind, Network
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Match
 from mizzen.compile.listeners.server_tls import server_tls

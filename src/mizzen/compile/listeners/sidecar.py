@@ -7,10 +7,10 @@ queries are asked. Golden cases: base, networking/node-settings, networking/side
 
 import msgspec
 
+from mizzen.compile import addresses
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.network import TcpRoute, to_cluster
 from mizzen.compile.listeners import (
-    addresses,
     building,
     inbound,
     inbound_building,

@@ -13,7 +13,7 @@ import msgspec
 from mizzen import protos
 from mizzen.api.networking.destination import Destination, PortSelector
 from mizzen.compile import resource
-from mizzen.compile.listeners.addresses import Network, service_bind
+from mizzen.compile.addresses import Network, service_bind
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes import domains, retries
 from mizzen.compile.routes.destinations import (
