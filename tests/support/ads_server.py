@@ -73,11 +73,11 @@ async def serve(
     port = server.listen("127.0.0.1:0", credentials)
     if opened:
         discovery.pusher.open()
-    async with asyncio.TaskGroup() as tasks:
-        pushing = tasks.create_task(discovery.pusher.run())
-        await server.start()
-        try:
-            yield Serving(engine, discovery, server, port)
-        finally:
-            await server.stop(discovery.connections)
-            pushing.cancel()
+    pushing = asyncio.get_running_loop().create_task(discovery.pusher.run())
+    await server.start()
+    try:
+        yield Serving(engine, discovery, server, port)
+    finally:
+        await server.stop(discovery.connections)
+        pushing.cancel()
+        await asyncio.gather(pushing, return_exceptions=True)

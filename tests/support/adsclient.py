@@ -6,6 +6,7 @@ changes nothing.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -157,7 +158,9 @@ class Client:
         if self._first:
             self._first = False
             request.node.CopyFrom(protos.from_json(protos.message_class("envoy.config.core.v3.Node"), self.node))
-        await self.call.write(request.SerializeToString())
+        # A stream that has ended says so to whoever reads.
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            await self.call.write(request.SerializeToString())
 
     # -- responses ------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Admission:
     def reserve(self) -> float:
         """Take a turn; the seconds until it comes."""
         now = self._clock()
-        turn = max(self._next, now - 1.0 + 1.0 / self._rate)
+        turn = max(self._next, now - max(0.0, 1.0 - 1.0 / self._rate))
         delay = turn - now
         if delay > self._patience:
             text = f"request rate limit exceeded: more than {self._rate:g} new streams a second"

@@ -31,6 +31,12 @@ def test_unused_turns_are_not_saved_up():
     assert waits[10] == pytest.approx(0.1)
 
 
+def test_a_rate_below_one_a_second_lets_the_first_in_at_once():
+    admission = Admission(0.5, clock=lambda: 100.0)
+    assert admission.reserve() == 0.0
+    assert admission.reserve() == pytest.approx(2.0)
+
+
 def test_streams_wait_for_their_turn():
     async def crowd():
         admission = Admission(10, clock=now)
