@@ -2,7 +2,7 @@
 
 In: resource names such as `kubernetes://shop-tls` and `kubernetes://shop-tls-cacert`, the namespace of the proxy that
 asks. Out: Secret messages with their bytes inside; a name that means nothing readable has no resource. A proxy gets
-secrets of its own namespace only; who it is must have been proved before this is asked (`xds` sees to that).
+Secrets of its own namespace only, and trusted roots from any ConfigMap; who it is must have been proved before this is asked (`xds` sees to that).
 Certificates of workloads come from their agents, never from here.
 Facts: key names and their order as in the reference's Secret table. Golden case: gateway/tls-credentials.
 """
@@ -58,7 +58,7 @@ def secrets(db: Engine, namespace: str, asked: frozenset[str]) -> ResourceSet:
 def secret(db: Engine, namespace: str, name: str) -> Resource | None:
     """The secret of one name; None where it may not be read or does not hold what is asked."""
     credential = parse_credential(name, namespace)
-    if credential is None or credential.namespace != namespace:
+    if credential is None or (credential.kind == "Secret" and credential.namespace != namespace):
         return None
     content = _authority(db, credential) if credential.is_ca else _certificate(db, credential)
     return encode_resource(name, _tls_v3.Secret(name=name, **content)) if content is not None else None
