@@ -12,6 +12,7 @@ process with one error, for its supervisor to start it again.
 import asyncio
 import contextlib
 import errno
+import importlib.metadata
 import signal
 import socket
 import time
@@ -40,6 +41,9 @@ _log = observe.scope()
 _LAG = observe.Histogram(
     "mizzen_loop_lag_seconds", "How late the event loop wakes a sleeper.", (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 )
+_BUILD = observe.Gauge("istio_build", "The build that runs.", ("component", "tag"))
+_INFO = observe.Gauge("pilot_info", "The version that runs.", ("version",))
+_UPTIME = observe.Gauge("istiod_uptime_seconds", "Seconds since the start.")
 
 TYPES = (
     resource.CLUSTER,
@@ -228,8 +232,16 @@ async def _watch_lag() -> None:
             _log.warning("the event loop was held for %.2f s", lag)
 
 
+def _tell_build(clock: Callable[[], float] = time.monotonic) -> None:
+    version, start = importlib.metadata.version("mizzen"), clock()
+    _BUILD.labels("pilot", version).set(1)
+    _INFO.labels(version).set(1)
+    _UPTIME.set_function(lambda: clock() - start)
+
+
 async def run(options: Options, config: settings.Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
+    _tell_build()
     control_plane = ControlPlane(options, config)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

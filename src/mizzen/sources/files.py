@@ -72,6 +72,8 @@ class _File(msgspec.Struct, kw_only=True):
     """In force, in the order of the file."""
     real: set[Key] = set()
     """Those of `objects` that were read, now or earlier, and do not merely stand in."""
+    stale: set[Key] = set()
+    """Those of `objects` that were read earlier only."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -219,13 +221,20 @@ class FileTree:
 
     def _join(self) -> None:
         objects: dict[Key, Placed] = {}
+        stale: dict[Key, Placed] = {}
         findings = list(self._listing)
         for file in self._files.values():
             findings += file.findings
             for key, placed in file.objects.items():
+                if key in file.stale:
+                    stale.setdefault(key, placed)
+                    continue
                 first = objects.setdefault(key, placed)
                 if first is not placed:
                     findings.append(_duplicate(key, placed.origin, first.origin))
+        for key, placed in stale.items():
+            # What is kept from earlier gives way to what another file says now.
+            objects.setdefault(key, placed)
         self.objects, self.findings = objects, tuple(findings)
 
 
@@ -256,6 +265,7 @@ def _keep(path: str, stamp: Stamp, known: _File | None, problem: Problem, now: f
         return _File(stamp=stamp, read_at=now, findings=(finding,)), True
     differs = known.findings != (finding,)
     known.stamp, known.read_at, known.digest, known.findings = stamp, now, b"", (finding,)
+    known.stale = set(known.real)
     return known, differs
 
 
@@ -292,7 +302,7 @@ def _take_objects(file: _File, known: _File | None) -> Iterator[Finding]:
     """Put into force what was read, and what has to stay or to stand in where something could not be."""
     before = known.objects if known is not None else {}
     was_real = known.real if known is not None else set()
-    file.objects, file.real = {}, set()
+    file.objects, file.real, file.stale = {}, set(), set()
     for origin, entry in file.documents:
         if entry.object is not None and entry.key is not None:
             if entry.key in file.objects:
@@ -307,6 +317,7 @@ def _take_objects(file: _File, known: _File | None) -> Iterator[Finding]:
         if key not in file.objects and (unknown or key in named):
             file.objects[key] = before[key]
             file.real.add(key)
+            file.stale.add(key)
             yield Finding(before[key].origin, _stays(key))
     for origin, entry in lost:
         if entry.stand_in is not None:

@@ -136,7 +136,7 @@ def test_three_rotations_of_the_root_cost_no_trust(clock: Clock) -> None:
     signers = {certificates.fingerprint(authority.state.current.certificate)}
     largest = 0
     while clock.now < START + 300 * DAY:
-        clock.now += 2 * HOUR
+        clock.now += 4 * HOUR
         if authority.wants_successor:
             authority.adopt(authority.build_successor())
         authority.advance()

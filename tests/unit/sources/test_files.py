@@ -205,6 +205,17 @@ def test_document_that_does_not_parse_takes_no_object_away(folder: Folder) -> No
     assert folder.tree.findings[0].origin.line == 2
 
 
+@pytest.mark.parametrize("text", ["a: [\n", b"\xff"])
+def test_what_is_kept_gives_way_to_what_another_file_says(folder: Folder, text: str | bytes) -> None:
+    folder.write("a.yaml", service(port=80))
+    folder.scan()
+    folder.write("a.yaml", text)
+    folder.write("b.yaml", service(port=81))
+    folder.scan()
+    assert folder.port() == 81
+    assert "duplicate" not in folder.codes()
+
+
 def test_broken_document_leaves_its_new_neighbours_readable(folder: Folder) -> None:
     folder.write("a.yaml", "a: [\n---\n" + service())
     folder.scan()
