@@ -28,6 +28,8 @@ HOLDS_UNRUN = (Job, CronJob)
 
 DEFAULT_MESH_CONFIG = """\
 accessLogFile: /dev/stdout
+defaultProviders:
+  metrics: [prometheus]
 enablePrometheusMerge: true
 rootNamespace: istio-system
 trustDomain: cluster.local
