@@ -32,7 +32,10 @@ _OPTIONS: Sequence[tuple[str, Any]] = (
     ("grpc.max_send_message_length", -1),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # Also how long one attempt to connect may take.
     ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
 )
 
 
@@ -137,8 +140,8 @@ class BackOff:
         """Begin again with the shortest delay."""
         self._next = self._first
 
-    def delay(self) -> float:
-        """Seconds to wait before the next attempt."""
+    def delay(self, most: float | None = None) -> float:
+        """Seconds to wait before the next attempt; `most` is a smaller limit for this one."""
         longest = self._next
         self._next = min(self._most, 2 * longest)
-        return longest * self._random.uniform(0.5, 1.0)
+        return min(longest, self._most if most is None else most) * self._random.uniform(0.5, 1.0)

@@ -62,6 +62,8 @@ class Agent:
 
     async def run(self) -> None:
         """Run until Envoy ends; raises AgentError if nobody told it to."""
+        if not self._options.agent.delta:
+            _log.warning("ISTIO_DELTA_XDS=false has no effect: Envoy speaks delta ADS")
         loop = asyncio.get_running_loop()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, self._orders.put_nowait, True)

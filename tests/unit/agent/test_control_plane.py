@@ -71,5 +71,7 @@ def test_delays_double_up_to_the_longest_and_begin_again() -> None:
     longest = [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
     for bound in longest:
         assert bound / 2 <= back_off.delay() <= bound
+    assert back_off.delay(0.3) <= 0.3
+    assert back_off.delay() >= 0.5
     back_off.reset()
     assert back_off.delay() <= 0.1

@@ -42,7 +42,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How long the relay waits, in seconds."""
 
     first_delay: float = 0.1
-    longest_delay: float = 5.0
+    longest_delay: float = 10.0
+    """Between two attempts that reach a control plane, which has refused us or is too busy."""
+    unreached_delay: float = 1.0
+    """Between two attempts while nobody is there: they cost next to nothing, and end soon after it is back."""
     patience: float = 10.0
     """For the control plane's first answer, before a starting Envoy is answered from the journal."""
     trial: float = 60.0
@@ -97,7 +100,7 @@ class Relay:
         while True:
             began = time.monotonic()
             exchange = Exchange(self._memory, inbox, context)
-            reason = await self._attempt(exchange)
+            reason, reached = await self._attempt(exchange)
             if exchange.answered:
                 metrics.CONNECTION_TERMINATIONS.labels("stream").inc()
                 return f"the control plane ended the stream: {reason}"
@@ -108,7 +111,7 @@ class Relay:
                 return "the control plane is back"
             if time.monotonic() - began > _STEADY_SECONDS:
                 back_off.reset()
-            delay = back_off.delay()
+            delay = back_off.delay(None if reached else self._timing.unreached_delay)
             _log.warning("no control plane at %s (%s); again in %.1f s", self._endpoint.address, reason, delay)
             await asyncio.sleep(delay)
 
@@ -119,12 +122,15 @@ class Relay:
         """Whether Envoy has nothing to live on yet, and the journal has."""
         return not self._memory.settled and all(map(self._memory.journal.holds, (CLUSTER, LISTENER)))
 
-    async def _attempt(self, exchange: Exchange) -> str:
+    async def _attempt(self, exchange: Exchange) -> tuple[str, bool]:
+        """Why the attempt ended, and whether anybody was there."""
+        patience = self._timing.patience if self._may_serve_saved() else None
         try:
-            async with open_stream(self._endpoint) as call:
-                return await exchange.run(call, self._timing.patience if self._may_serve_saved() else None)
+            async with open_stream(self._endpoint) as (channel, call):
+                reason = await exchange.run(call, patience)
+                return reason, channel.get_state() is not grpc.ChannelConnectivity.TRANSIENT_FAILURE
         except AgentError as failure:
-            return str(failure)
+            return str(failure), False
 
     async def _serve_saved(self, inbox: Inbox, context: sockets.Context, first: bytes) -> None:
         """Answer from the journal until the control plane answers Envoy's first request."""
@@ -154,7 +160,7 @@ class Relay:
         while True:
             await asyncio.sleep(back_off.delay())
             with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError, AgentError, TimeoutError):
-                async with open_stream(self._endpoint) as call, asyncio.timeout(self._timing.trial):
+                async with open_stream(self._endpoint) as (_, call), asyncio.timeout(self._timing.trial):
                     await call.write(first)
                     if isinstance(await call.read(), bytes):
                         return
@@ -162,12 +168,12 @@ class Relay:
 
 
 @contextlib.asynccontextmanager
-async def open_stream(endpoint: control_plane.Endpoint) -> AsyncIterator[Call]:
-    """A delta ADS stream to the control plane on a connection of its own."""
+async def open_stream(endpoint: control_plane.Endpoint) -> AsyncIterator[tuple[grpc.aio.Channel, Call]]:
+    """A delta ADS stream to the control plane, on a channel of its own."""
     async with control_plane.open_channel(endpoint) as channel:
         method: Any = channel.stream_stream(f"/{SERVICE}/{METHOD}")
         call: Call = method(metadata=control_plane.build_call_metadata(endpoint))
         try:
-            yield call
+            yield channel, call
         finally:
             call.cancel()
