@@ -150,7 +150,7 @@ def test_three_rotations_of_the_root_cost_no_trust(clock: Clock) -> None:
     assert len(signers) == 4
     assert largest == 2
     assert len(authority.state.roots) == 1
-    assert min(workload.renewals for workload in workloads) > 100
+    assert min(workload.renewals for workload in workloads) > 40
 
 
 def _start(workload: Workload) -> float:
