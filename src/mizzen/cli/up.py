@@ -29,7 +29,6 @@ def up(manifests: tuple[str, ...], name: str, no_capture: bool, ports: tuple[str
     from pathlib import Path
 
     from mizzen.local import launcher, runtime
-    from mizzen.local.control_plane import require_readable
     from mizzen.local.options import parse_port
 
     environ = dict(os.environ)
@@ -37,7 +36,7 @@ def up(manifests: tuple[str, ...], name: str, no_capture: bool, ports: tuple[str
     if not detach:
         request = launcher.Request(manifests=manifests, name=name, capture=not no_capture, ports=wanted)
         return launcher.launch(request, environ, terminal=sys.stdout.isatty())
-    require_readable(manifests)
+    launcher.require_readable(manifests)
     chosen = name or launcher.default_name(manifests)
     layout = runtime.Layout(runtime.find_base(os.getuid(), environ) / chosen)
     arguments = [str(Path(path).resolve()) for path in manifests]

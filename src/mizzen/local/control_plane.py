@@ -8,7 +8,6 @@ ready.
 
 import asyncio
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +16,6 @@ import msgspec
 
 from mizzen.ca import certificates, store, tokens
 from mizzen.ca.authority import State
-from mizzen.errors import LocalError
 from mizzen.local.processes import Command, Supervisor
 from mizzen.local.runtime import Layout
 
@@ -203,12 +201,3 @@ async def is_ready(host: str, port: int) -> bool:
     except OSError:
         return False
     return b" 200 " in status
-
-
-def require_readable(paths: tuple[str, ...]) -> None:
-    """Manifests that cannot be read at all are fatal before anything starts."""
-    for path in paths:
-        if not os.path.exists(path):
-            raise LocalError(f"{path} does not exist: name a directory of manifests, such as samples/shop")
-        if not os.access(path, os.R_OK):
-            raise LocalError(f"{path} may not be read by this user")

@@ -20,14 +20,12 @@ from pathlib import Path
 
 import msgspec
 
-from mizzen.agent.supervisor import find_envoy
 from mizzen.errors import LocalError
 from mizzen.local import isolation as ways
 from mizzen.local import runtime
-from mizzen.local.control_plane import require_readable
 from mizzen.local.isolation import Isolation
 from mizzen.local.net import broker
-from mizzen.local.options import Options, PortRequest
+from mizzen.local.options import EXPLAINED, Options, PortRequest
 from mizzen.local.processes import describe_exit
 from mizzen.local.runtime import Layout
 
@@ -49,7 +47,6 @@ def launch(request: Request, environ: Mapping[str, str], *, terminal: bool) -> i
     """Runs a mesh until it is told to end; returns the exit code."""
     started = time.monotonic()
     require_readable(request.manifests)
-    find_envoy("", "")
     uid = os.getuid()
     isolation = ways.choose(capture=request.capture, uid=uid, environ=environ)
     layout = Layout(runtime.find_base(uid, environ) / (request.name or default_name(request.manifests)))
@@ -72,6 +69,15 @@ def launch(request: Request, environ: Mapping[str, str], *, terminal: bool) -> i
         with contextlib.suppress(OSError):
             layout.root.rmdir()
         os.close(held)
+
+
+def require_readable(paths: tuple[str, ...]) -> None:
+    """Manifests that cannot be read at all are fatal before anything starts."""
+    for path in paths:
+        if not os.path.exists(path):
+            raise LocalError(f"{path} does not exist: name a directory of manifests, such as samples/shop")
+        if not os.access(path, os.R_OK):
+            raise LocalError(f"{path} may not be read by this user")
 
 
 def default_name(manifests: tuple[str, ...]) -> str:
@@ -113,9 +119,9 @@ def _accompany(options: Options, isolation: Isolation, environ: Mapping[str, str
         kill.append(child)
         threading.Thread(target=broker.serve, args=(outer,), name="broker", daemon=True).start()
         code = child.wait()
-    if code < 0:
-        sys.stderr.write(f"Error: the mesh was {describe_exit(code)}\n")
-    return code if code >= 0 else 1
+    if code not in (0, EXPLAINED):
+        sys.stderr.write(f"Error: the mesh's process {describe_exit(code)}; all that it ran is gone\n")
+    return 0 if code == 0 else 1
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from mizzen.local.fleet import Fleet
 from mizzen.local.net import dns, network
 from mizzen.local.net.broker import Client
 from mizzen.local.net.forward import Forwarder
-from mizzen.local.options import Options
+from mizzen.local.options import EXPLAINED, Options
 from mizzen.local.plan import plan
 from mizzen.local.processes import bury_orphans
 from mizzen.local.publication import Publication
@@ -213,7 +213,7 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
         asyncio.run(run(options, pair, environ))
     except* MizzenError as failed:
         sys.stderr.write(f"Error: {_first(failed)}\n")
-        return_code = 1
+        return_code = EXPLAINED
     else:
         return_code = 0
     return return_code

@@ -4,6 +4,9 @@ import msgspec
 
 from mizzen.errors import UsageError
 
+EXPLAINED = 70
+"""The exit code of a mesh's process that has said itself why it cannot run."""
+
 
 class PortRequest(msgspec.Struct, frozen=True):
     """A port of the host for a port of a Service."""
