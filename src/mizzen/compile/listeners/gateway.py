@@ -13,7 +13,7 @@ from mizzen.compile.listeners.servers import HttpServer, Router
 from mizzen.compile.resource import Resource
 from mizzen.compile.security import applied
 from mizzen.compile.security.applied import Applied, Targets
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, mesh, targets, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
@@ -29,13 +29,15 @@ def listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
     labels = workloads.proxy_workload(db, proxy).labels
     applying = applied.applied_policies(db, proxy.namespace, labels, _targets(labels))
     shared = gateway_settings(db, profile(db, proxy), applying, proxy.outbound_exact_balance)
-    return tuple(gateway_building.gateway_listener(db, plan, shared) for plan in servers.plans(db, _router(db, proxy)))
+    planned = servers.gateway_plans(db, _router(db, proxy))
+    built = (attempt(gateway_building.gateway_listener, db, plan, shared) for plan in planned)
+    return tuple(listener for listener in built if listener is not None)
 
 
 @query
 def route_names(db: Engine, proxy: Proxy) -> tuple[str, ...]:
     """The names of the route configurations that its listeners ask for, sorted."""
-    planned = servers.plans(db, _router(db, proxy))
+    planned = servers.gateway_plans(db, _router(db, proxy))
     found = {chain.route_name for plan in planned for chain in plan.chains if isinstance(chain, HttpServer)}
     return tuple(sorted(found))
 

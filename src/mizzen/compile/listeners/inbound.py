@@ -118,7 +118,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 @query
-def plans(db: Engine, workload: Workload, ground: Ground, transparent: bool) -> tuple[InboundPlan, ...]:
+def inbound_plans(db: Engine, workload: Workload, ground: Ground, transparent: bool) -> tuple[InboundPlan, ...]:
     """The inbound listeners, `virtualInbound` first; without capture there is none of it."""
     config = mesh.mesh_config(db)
     declared = list(_declared_ports(db, workload, ground))

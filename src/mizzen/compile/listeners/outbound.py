@@ -19,7 +19,7 @@ from mizzen.compile.listeners.conflicts import Entry, Kind, Place
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Chain, HttpChain, Match, OutboundPlan
 from mizzen.compile.listeners.streams import Target
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import endpoints, scope
 from mizzen.model.protocols import Protocol
 from mizzen.model.scope import EgressListener, ScopeId
@@ -68,7 +68,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @query
-def plans(db: Engine, client: Client, ground: Ground, own_address: str) -> tuple[OutboundPlan, ...]:
+def outbound_plans(db: Engine, client: Client, ground: Ground, own_address: str) -> tuple[OutboundPlan, ...]:
     """The listeners, in the order in which their places were first taken.
 
     `own_address` is the proxy's first address where it is an endpoint of a headless service that it imports, else
@@ -108,7 +108,7 @@ def _listener_entries(
         if service.resolution == "alias":
             continue
         own_refs = streams.select_for_host(refs, service.host) if refs else ()
-        for asked in asked_places(db, ground, egress, service, aliases.get(service.host, ())):
+        for asked in attempt(asked_places, db, ground, egress, service, aliases.get(service.host, ())) or ():
             if not (asked.endpoint and asked.bind.address == own_address):
                 yield _entry(db, client, asked, own_refs)
 

@@ -20,7 +20,7 @@ from mizzen.compile.listeners import destinations, streams
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Match
 from mizzen.compile.listeners.server_tls import server_tls
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, gateways, mesh, names, scope
 from mizzen.model.gateways import GatewayServer, PortMap
 from mizzen.model.protocols import Protocol
@@ -83,7 +83,7 @@ class GatewayPlan(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 @query
-def plans(db: Engine, router: Router) -> tuple[GatewayPlan, ...]:
+def gateway_plans(db: Engine, router: Router) -> tuple[GatewayPlan, ...]:
     """The listeners, in the order in which servers first ask for them."""
     found: dict[tuple[str, int], list[GatewayServer]] = {}
     for server in gateways.gateway_servers(db, router.labels, router.ports, router.unprivileged):
@@ -100,19 +100,31 @@ def plans(db: Engine, router: Router) -> tuple[GatewayPlan, ...]:
 
 
 def _chains(db: Engine, router: Router, servers: Iterable[GatewayServer]) -> Iterator[HttpServer | TcpServer]:
+    """The chains of the servers of one listener; routes and SNI that an earlier one took are not served twice."""
     routes: set[str] = set()
     taken: set[str] = set()
     for server in servers:
-        if server.route_name:
-            if server.route_name not in routes:
-                routes.add(server.route_name)
-                yield _http_server(db, router, server)
-        elif not server.passes_tls_through:
-            yield from _tcp_servers(db, router, server)
-        elif server.server.tls is not None and server.server.tls.mode == "AUTO_PASSTHROUGH":
-            yield from _mesh_servers(db, router, server)
-        else:
-            yield from _sni_servers(db, router, server, taken)
+        if server.route_name in routes:
+            continue
+        routes.update({server.route_name} if server.route_name else ())
+        by_sni = server.passes_tls_through
+        for chain in attempt(server_chains, db, router, server) or ():
+            if by_sni and taken.intersection(chain.match.server_names):
+                continue
+            taken.update(chain.match.server_names if by_sni else ())
+            yield chain
+
+
+@query
+def server_chains(db: Engine, router: Router, server: GatewayServer) -> tuple[HttpServer | TcpServer, ...]:
+    """The chains that one server asks for."""
+    if server.route_name:
+        return (_http_server(db, router, server),)
+    if not server.passes_tls_through:
+        return tuple(_tcp_servers(db, router, server))
+    if server.server.tls is not None and server.server.tls.mode == "AUTO_PASSTHROUGH":
+        return tuple(_mesh_servers(db, router, server))
+    return tuple(_sni_servers(db, router, server))
 
 
 def _http_server(db: Engine, router: Router, server: GatewayServer) -> HttpServer:
@@ -190,14 +202,13 @@ def _tcp_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[
             return
 
 
-def _sni_servers(db: Engine, router: Router, server: GatewayServer, taken: set[str]) -> Iterator[TcpServer]:
-    """One chain for each match by SNI; names that an earlier one of the listener took are not served twice."""
+def _sni_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[TcpServer]:
+    """One chain for each match by SNI."""
     for ref, found in _bound(db, router, server):
         for rule in found.tls:
             for match in rule.match:
-                if not _is_for(match, ref, server) or taken.intersection(match.sni_hosts):
+                if not _is_for(match, ref, server):
                     continue
-                taken.update(match.sni_hosts)
                 route = destinations.route_to_destinations(
                     db,
                     router.client,

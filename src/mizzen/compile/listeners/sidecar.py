@@ -28,7 +28,7 @@ from mizzen.compile.listeners.plans import HttpChain, OutboundPlan
 from mizzen.compile.listeners.profiles import Profile, profile
 from mizzen.compile.resource import Resource
 from mizzen.compile.security import applied
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, mesh, names, policies, scope, targets, workloads
 from mizzen.model.proxy import Proxy
 from mizzen.model.scope import ScopeId
@@ -73,14 +73,17 @@ def _outbound_plans(db: Engine, proxy: Proxy) -> tuple[OutboundPlan, ...]:
     selected = _scope(db, proxy)
     address = proxy.ip_addresses[0]
     own_address = address if address in outbound.headless_addresses(db, selected) else ""
-    return outbound.plans(db, _client(db, proxy), _ground(db, proxy), own_address)
+    return outbound.outbound_plans(db, _client(db, proxy), _ground(db, proxy), own_address)
 
 
 @query
 def built_listeners(db: Engine, plans: tuple[OutboundPlan, ...], shared: OutboundSettings) -> tuple[Resource, ...]:
     """The per-port listeners of all proxies with these plans and settings."""
     without_http = msgspec.structs.replace(shared, http=None)
-    return tuple(building.outbound_listener(db, plan, shared if plan.serves_http else without_http) for plan in plans)
+    built = (
+        attempt(building.outbound_listener, db, plan, shared if plan.serves_http else without_http) for plan in plans
+    )
+    return tuple(listener for listener in built if listener is not None)
 
 
 @query
@@ -142,7 +145,7 @@ def _inbound_listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
     applying = applied.applied_policies(db, proxy.namespace, labels, ())
     tls = inbound_settings.server_tls(db, proxy.dialect, proxy.tls_files, proxy.file_credential)
     shared = inbound_settings.inbound_settings(db, own, tls, applying, proxy.inbound_exact_balance)
-    planned = inbound.plans(db, workload, ground, proxy.interception == "TPROXY")
+    planned = inbound.inbound_plans(db, workload, ground, proxy.interception == "TPROXY")
     return tuple(inbound_building.inbound_listener(db, plan, shared) for plan in planned)
 
 

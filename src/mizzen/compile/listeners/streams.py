@@ -15,7 +15,7 @@ from mizzen.compile.filters.network import DnsCache
 from mizzen.compile.listeners import destinations
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Match, TcpChain
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import names, scope, virtual_services
 from mizzen.model.protocols import Protocol
 from mizzen.model.proxy import Labels
@@ -61,7 +61,7 @@ def streams(db: Engine, ref: VirtualServiceRef) -> Streams | None:
 def stream_services(db: Engine, scope_id: ScopeId, listener: int) -> tuple[VirtualServiceRef, ...]:
     """The VirtualServices of an egress listener (by its place in the scope) that have TLS or TCP routes."""
     refs = scope.egress_listeners(db, scope_id)[listener].virtual_services
-    return tuple(ref for ref in refs if streams(db, ref) is not None)
+    return tuple(ref for ref in refs if attempt(streams, db, ref) is not None)
 
 
 @query
@@ -89,8 +89,16 @@ def select_for_host(refs: Iterable[VirtualServiceRef], host: str) -> tuple[Virtu
 
 
 def chains(db: Engine, client: Client, target: Target, refs: tuple[VirtualServiceRef, ...]) -> tuple[TcpChain, ...]:
-    """The TCP chains of a service's port; where no VirtualService speaks for it, not worth a query of its own."""
-    return routed_chains(db, client, target, refs) if refs else _build_chains(db, client, target, ())
+    """The TCP chains of a service's port; where no VirtualService speaks for it, not worth a query of its own.
+
+    Where the VirtualServices together cannot be compiled, those that can be by themselves remain.
+    """
+    if refs:
+        found = attempt(routed_chains, db, client, target, refs)
+        if found is not None:
+            return found
+        refs = tuple(ref for ref in refs if attempt(routed_chains, db, client, target, (ref,)) is not None)
+    return _build_chains(db, client, target, refs)
 
 
 @query

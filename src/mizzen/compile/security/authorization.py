@@ -12,7 +12,7 @@ from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.security import external, rbac, rules
 from mizzen.compile.security.principals import Context
 from mizzen.compile.security.rbac import CompiledPolicy, NamedRules, Rbac
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import identities
 
 _DRY_RUN = "istio.io/dry-run"
@@ -62,8 +62,15 @@ def network_filters(db: Engine, keys: tuple[Key, ...], dialect: Dialect) -> tupl
 
 
 def _compiled(db: Engine, keys: Iterable[Key], dialect: Dialect, *, tcp: bool) -> list[CompiledPolicy]:
-    found = (compiled_policy(db, key, dialect, tcp) for key in keys)
-    return [policy for policy in found if policy is not None]
+    """The policies; one that is there and cannot be compiled denies everything."""
+    found = []
+    for key in keys:
+        policy = attempt(compiled_policy, db, key, dialect, tcp)
+        if policy is None and db.input(key) is not None:
+            policy = CompiledPolicy(action="DENY", rules=((f"ns[{key.namespace}]-policy[{key.name}]", rules.ALWAYS),))
+        if policy is not None:
+            found.append(policy)
+    return found
 
 
 def _custom(policies: Iterable[CompiledPolicy]) -> list[CompiledPolicy]:

@@ -24,6 +24,9 @@ NEVER = protos.encode(
 )
 """What stands for a policy without rules."""
 
+ALWAYS = protos.encode(_rbac_v3.Policy(permissions=[{"any": True}], principals=[{"any": True}]))
+"""What stands for a policy that cannot be compiled, as a denial."""
+
 
 class _Unmatchable(Exception):
     """An ALLOW rule holds something that cannot be matched."""
