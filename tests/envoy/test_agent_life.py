@@ -138,7 +138,7 @@ async def test_envoy_starts_from_the_last_good_configuration_and_goes_on_with_th
     environ = {"ISTIO_META_DNS_CAPTURE": "true"}
     run = agent_runs.AgentRun(tmp_path, control, environ)
     table = protos.package("istio.networking.nds.v1").NameTable(table={HOST: {"ips": ["10.96.2.1"]}})
-    run._environ["DNS_PROXY_ADDR"] = f"{run.address}:15053"
+    run.environ["DNS_PROXY_ADDR"] = f"{run.address}:15053"
     await control.set(table, NAME_TABLE)
     await configure(control, run)
     await run.start()

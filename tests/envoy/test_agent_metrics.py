@@ -128,7 +128,7 @@ async def test_merged_answer_holds_agent_envoy_and_application(control, tmp_path
     run = agent_runs.AgentRun(tmp_path, control)
     async with application(run.address, {"/stats": "orders 7\n# EOF\n", "/": ""}) as (port, seen):
         targets = {"scrape": "true", "port": str(port), "path": "/stats"}
-        run._environ["ISTIO_PROMETHEUS_ANNOTATIONS"] = json.dumps(targets)
+        run.environ["ISTIO_PROMETHEUS_ANNOTATIONS"] = json.dumps(targets)
         await run.start()
         try:
             await serve(control, run, port)

@@ -24,7 +24,7 @@ class AgentRun:
         self.address = f"127.89.{number // 250 % 250}.{number % 250 + 1}"
         self.folder = folder
         self.process: asyncio.subprocess.Process | None = None
-        self._environ = {
+        self.environ = {
             "PATH": os.environ["PATH"],
             **POD,
             "PROXY_CONFIG": f"discoveryAddress: {control.address}\nterminationDrainDuration: 0s\nconcurrency: 1\n",
@@ -51,7 +51,7 @@ class AgentRun:
             self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "mizzen", "agent", "proxy", "sidecar"),
                 cwd=self.folder,
-                env=self._environ,
+                env=self.environ,
                 stdout=log,
                 stderr=log,
             )

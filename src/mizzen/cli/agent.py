@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 import click
 
@@ -54,21 +55,7 @@ def agent() -> None:
     default=None,
     help="Directory below which sockets, tokens and certificates lie; the working directory without it.",
 )
-def proxy(
-    role: str,
-    domain: str,
-    log_level: str,
-    component_log_level: str,
-    agent_levels: str,
-    log_as_json: bool,
-    concurrency: int | None,
-    service_cluster: str,
-    outlier_log_path: str,
-    sts_port: int,
-    mesh_config: str,
-    envoy_path: str,
-    root_dir: str | None,
-) -> None:
+def proxy(agent_levels: str, root_dir: str | None, **given: Any) -> None:
     """Run Envoy as ROLE (sidecar or router) until told to stop."""
     import asyncio
 
@@ -79,23 +66,11 @@ def proxy(
 
     if root_dir is not None:
         os.chdir(root_dir)
-    flags = options.Flags(
-        role=role,
-        domain=domain,
-        log_level=log_level,
-        component_log_level=component_log_level,
-        log_as_json=log_as_json,
-        concurrency=concurrency,
-        service_cluster=service_cluster,
-        outlier_log_path=outlier_log_path,
-        sts_port=sts_port,
-        mesh_config=mesh_config,
-        envoy_path=envoy_path,
-    )
+    flags = options.Flags(**given)
     loaded, warnings = settings.load(os.environ)
     found = interfaces.merge_addresses(os.environ.get("INSTANCE_IP", ""), interfaces.find_addresses())
     told = options.read_options(flags, os.environ, loaded.agent, found)
-    observe.set_up_logging(agent_levels, log_as_json, stream=sys.stdout)
+    observe.set_up_logging(agent_levels, flags.log_as_json, stream=sys.stdout)
     for warning in warnings:
         observe.scope("agent").warning("%s", warning)
     asyncio.run(main.run_agent(told))

@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc.aio
 import msgspec
+from google.protobuf.message import DecodeError as WireError
 
 from mizzen import observe, protos
 from mizzen.agent import metrics, sockets
@@ -136,6 +137,8 @@ class Exchange:
                     _log.info("connected to the control plane")
                 metrics.XDS_RESPONSES.inc()
                 await self._pass_on(call, data)
+        except WireError as broken:
+            return f"an unreadable response: {broken}"
         except TimeoutError:
             return f"no answer within {patience:.0f} s"
         except grpc.aio.AioRpcError as ended:
