@@ -77,8 +77,6 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     suppress_envoy_headers: bool = False
     exchange_in_mesh_only: bool = False
     trusted_hops: int = 0
-    internal_ranges: tuple[tuple[str, int], ...] = ()
-    """CIDR ranges (address, length) whose clients count as internal."""
     dynamic_dns: DnsCache | None = None
     """The cache of a forward proxy in every connection manager of the side."""
 
@@ -183,9 +181,6 @@ def _header_fields(settings: HttpSettings) -> dict[str, Any]:
             fields["set_current_client_cert_details"] = {
                 name: {"value": True} if name == "subject" else True for name in details
             }
-    if settings.internal_ranges:
-        ranges = [{"address_prefix": a, "prefix_len": {"value": n}} for a, n in settings.internal_ranges]
-        fields["internal_address_config"] = {"cidr_ranges": ranges}
     return fields
 
 

@@ -17,6 +17,7 @@ from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.filters.http import HttpChain as HttpConnection
 from mizzen.compile.filters.http import HttpSettings, build_connection_manager
 from mizzen.compile.filters.network import TcpRoute, TcpSettings, build_tcp_filters, to_cluster
+from mizzen.compile.filters.timeouts import build_timeouts
 from mizzen.compile.listeners.matches import CONNECT_TIMEOUT, bind_fields, build_match, build_origin
 from mizzen.compile.listeners.plans import Chain, HttpChain, OutboundPlan, TcpChain
 from mizzen.compile.resource import Resource, encode_resource
@@ -177,13 +178,10 @@ def virtual_outbound(db: Engine, plan: VirtualOutbound, settings: OutboundSettin
 
 def build_dynamic_dns_routes(dialect: Dialect) -> Any:
     """The routes of hosts that are resolved as they come."""
-    unlimited: dict[str, Any] = (
-        {"max_grpc_timeout": {}} if dialect == "istio" else {"max_stream_duration": {"grpc_timeout_header_max": {}}}
-    )
     route: dict[str, Any] = {
         "name": "allow_any_dynamic_dns",
         "match": {"prefix": "/"},
-        "route": {"cluster": names.DYNAMIC_DNS, "timeout": {}, **unlimited},
+        "route": {"cluster": names.DYNAMIC_DNS, **build_timeouts({}, dialect)},
     }
     if dialect == "envoy":
         route["typed_per_filter_config"] = {alpn.ROUTE_FILTER: alpn.build_route_override(None)}

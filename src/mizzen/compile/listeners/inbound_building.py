@@ -30,14 +30,6 @@ _listener_v3 = protos.package("envoy.config.listener.v3")
 _route_v3 = protos.package("envoy.config.route.v3")
 
 
-class InboundRetry(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests are retried towards the application."""
-
-    attempts: int = 2
-    retry_on: str = "reset-before-request"
-    backoff: Duration | None = None
-
-
 class InboundSettings(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """What all inbound listeners of a workload share."""
 
@@ -48,7 +40,6 @@ class InboundSettings(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     http_policies: HttpPolicies = HttpPolicies()
     tcp_policies: tuple[bytes, ...] = ()
     """Encoded network filters."""
-    retry: InboundRetry | None = InboundRetry()
     detection_timeout: Duration = Duration(0)
     exact_balance: bool = False
     listener_logs: tuple[AccessLog, ...] = ()
@@ -151,21 +142,19 @@ def _http_filters(port: InboundPort, shape: ChainShape, settings: InboundSetting
         mutual_tls=shape.terminates,
         policies=settings.http_policies,
     )
-    manager = build_connection_manager(settings.http, connection, _routes(port, settings.retry))
+    manager = build_connection_manager(settings.http, connection, _routes(port))
     return [*build_network_filters(settings.http.dialect), manager]
 
 
-def _routes(port: InboundPort, retry: InboundRetry | None) -> Any:
-    """Everything to the application, without a timeout."""
+def _routes(port: InboundPort) -> Any:
+    """Everything to the application, without a timeout; what never reached it is tried again."""
     action: dict[str, Any] = {
         "cluster": port.cluster,
         "timeout": {},
         "max_stream_duration": {"max_stream_duration": {}, "grpc_timeout_header_max": {}},
     }
-    if retry is not None and port.protocol not in (Protocol.GRPC, Protocol.GRPC_WEB):
-        action["retry_policy"] = {"retry_on": retry.retry_on, "num_retries": {"value": retry.attempts}}
-        if retry.backoff is not None:
-            action["retry_policy"]["retry_back_off"] = {"base_interval": retry.backoff.protobuf()}
+    if port.protocol not in (Protocol.GRPC, Protocol.GRPC_WEB):
+        action["retry_policy"] = {"retry_on": "reset-before-request", "num_retries": {"value": 2}}
     route = {
         "name": "default",
         "match": {"prefix": "/"},

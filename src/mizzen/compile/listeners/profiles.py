@@ -1,4 +1,4 @@
-"""Profiles: a proxy as its filters see it, and the proxy's own settings.
+"""Profiles: a proxy as its filters see it.
 
 In: a proxy and its workload. Out: `Profile`, equal for all proxies whose filters are the same: the pods of a workload
 in dialect `istio`, where traces name the workload; nearly all sidecars in dialect `envoy`, where the environment does.
@@ -6,8 +6,6 @@ in dialect `istio`, where traces name the workload; nearly all sidecars in diale
 
 import msgspec
 
-from mizzen.api.careful import read_carefully
-from mizzen.api.mesh.proxy import ProxyConfig
 from mizzen.compile.filters.dialect import Dialect
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh, workloads
@@ -66,12 +64,3 @@ def _identity(db: Engine, proxy: Proxy) -> Identity:
         cluster_id=proxy.cluster_id or "unknown",
         mesh_id=msgspec.json.decode(proxy.metadata, type=_NodeMetadata).mesh_id or "unknown",
     )
-
-
-@query
-def proxy_config(db: Engine, text: str | None) -> ProxyConfig:
-    """The settings that a node sent of itself; they replace the mesh's default whole."""
-    if text is None:
-        return mesh.mesh_config(db).default_config or ProxyConfig()
-    value, _ = read_carefully(msgspec.json.decode(text), ProxyConfig, protobuf_json=True)
-    return value

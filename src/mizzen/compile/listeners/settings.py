@@ -14,9 +14,10 @@ from mizzen.compile.filters.dialect import Side
 from mizzen.compile.filters.http import ClientCertificate, Connections, HttpSettings
 from mizzen.compile.filters.network import DnsCache, TcpSettings
 from mizzen.compile.listeners import telemetry
-from mizzen.compile.listeners.profiles import Profile, proxy_config
+from mizzen.compile.listeners.profiles import Profile
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh
+from mizzen.model.proxy_configs import proxy_config
 
 SERVER_NAME = "istio-envoy"
 NO_TIMEOUT = Duration(0)

@@ -16,10 +16,10 @@ from mizzen.compile.filters import access_logs, peers
 from mizzen.compile.filters.access_logs import AccessLog, FileLog, ServiceLog
 from mizzen.compile.filters.metrics import Metrics
 from mizzen.compile.filters.tracing import Tag, Tracing
-from mizzen.compile.listeners import profiles
 from mizzen.compile.listeners.profiles import Identity, Profile
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh
+from mizzen.model.proxy_configs import proxy_config
 
 ACCESS_LOG_SERVICE = "envoy_accesslog_service"
 _FULL_SAMPLING = 100.0
@@ -91,7 +91,7 @@ def _default_metrics(config: MeshConfig) -> Metrics | None:
 
 
 def _mesh_tracing(db: Engine, own: Profile) -> Tracing:
-    settings = profiles.proxy_config(db, own.config).tracing or ProxyTracing()
+    settings = proxy_config(db, own.config).tracing or ProxyTracing()
     sampling = settings.sampling or mesh.control_plane(db).trace_sampling
     istio_tags = settings.enable_istio_tags is not False
     return Tracing(

@@ -147,3 +147,22 @@ def test_a_change_of_one_policy_compiles_only_that_policy():
     listener_mesh.add(db, policy("p3", "DENY", rules='[{to: [{operation: {methods: ["GET"]}}]}]'))
     authorization.http_filters(db, keys, "istio")
     assert db.runs_by_query["compiled_policy"] == before + 1
+
+
+def test_a_policy_that_cannot_be_compiled_denies_everything_and_leaves_the_others():
+    db, keys = mesh(policy("good", "DENY"))
+    broken = Key("AuthorizationPolicy", "shop", "broken")
+    db.set(broken, "not a policy")
+    for (found,) in (http(db, (*keys, broken)), tcp(db, (*keys, broken))):
+        rules = found["typedConfig"]["rules"]
+        assert rules["action"] == "DENY"
+        assert rules["policies"]["ns[shop]-policy[broken]"] == {
+            "permissions": [{"any": True}],
+            "principals": [{"any": True}],
+        }
+        assert "ns[shop]-policy[good]-rule[0]" in rules["policies"]
+
+
+def test_a_policy_that_is_gone_denies_nothing():
+    db, _ = mesh()
+    assert http(db, (Key("AuthorizationPolicy", "shop", "gone"),)) == []

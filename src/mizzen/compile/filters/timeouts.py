@@ -1,0 +1,20 @@
+"""How long a request may take: the timeout of a route, and the deadline that a gRPC call brings along.
+
+Istio's proxies are told both in the way of the reference: gRPC calls wait as long as `grpc-timeout` says, but no longer
+than the route's timeout. Upstream Envoy warns of that field on every route and has one successor, which switches the
+route's timeout off. So it stands where there is no timeout to lose: there a call's own deadline counts. Where a timeout
+is set it holds for every request, and a shorter deadline is kept by the caller and by the called, which both know it.
+"""
+
+from typing import Any
+
+from mizzen.compile.filters.dialect import Dialect
+
+
+def build_timeouts(timeout: dict[str, int], dialect: Dialect) -> dict[str, Any]:
+    """Fields of a RouteAction; an empty duration means no limit."""
+    if dialect == "istio":
+        return {"timeout": timeout, "max_grpc_timeout": timeout}
+    if timeout:
+        return {"timeout": timeout}
+    return {"timeout": timeout, "max_stream_duration": {"grpc_timeout_header_max": {}}}
