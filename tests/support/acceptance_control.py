@@ -1,0 +1,120 @@
+"""The control plane of the acceptance tests: the real ADS server over one case, on a Unix socket.
+
+What it serves is what the compiler makes of the case, and beside it what the surroundings would bring: credentials that
+the case leaves out, Wasm modules that the agent would have fetched. `spoil` puts a resource of the test's own among
+the others.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import acceptance_material
+
+from mizzen.agent.identity import sds
+from mizzen.compile import resource, snapshot
+from mizzen.compile.resource import Resource, ResourceSet
+from mizzen.control.main import TYPES
+from mizzen.incremental import Engine, query
+from mizzen.model.proxy import Proxy, parse_node
+from mizzen.settings import Settings, Xds
+from mizzen.xds import kinds
+from mizzen.xds.discovery import Discovery
+from mizzen.xds.generator import EngineGenerator
+from mizzen.xds.identity import Credentials, Identity
+from mizzen.xds.server import Server
+from mizzen.xds.watch import State
+
+_SPOILED = "AcceptanceSpoiled"
+
+
+class _Believing:
+    """Takes every caller for whom it says it is."""
+
+    async def authenticate(self, credentials: Credentials) -> Sequence[Identity]:
+        return (Identity("cluster.local", "", ""),)
+
+
+@query
+def _served(db: Engine, proxy: Proxy, type_url: str, names: frozenset[str] | None) -> ResourceSet:
+    found = {r.name: r for r in snapshot.resources(db, proxy, type_url, names)}
+    if type_url == resource.SECRET:
+        missing = (names or frozenset()) - found.keys()
+        found |= {n: resource.encode_resource(n, acceptance_material.build_secret(n)) for n in missing}
+    if type_url == resource.EXTENSION:
+        found = {n: _with_local_module(r) for n, r in found.items()}
+    for spoiled in db.input((_SPOILED, type_url)) or ():
+        if names is None or spoiled.name in names:
+            found[spoiled.name] = spoiled
+    return ResourceSet(type_url, found.values())
+
+
+def _with_local_module(extension: Resource) -> Resource:
+    return resource.encode_resource(extension.name, acceptance_material.with_local_module(extension.message()))
+
+
+def spoil(db: Engine, type_url: str, *spoiled: Resource) -> None:
+    """Serve these resources of a type beside the case's, or in place of those of their names."""
+    db.set((_SPOILED, type_url), spoiled)
+
+
+class Control:
+    """The server, and what it knows of the one Envoy that is connected."""
+
+    def __init__(self, db: Engine) -> None:
+        self.discovery = Discovery(
+            generator=EngineGenerator(db, _served, TYPES),
+            parse_node=parse_node,
+            authenticator=_Believing(),
+            settings=Settings(xds=Xds(authenticate_plaintext=True, identity_check=False, stop_grace=0.1)),
+        )
+
+    def _types(self):
+        return [status for connection in self.discovery.connections for status in connection.types()]
+
+    def is_settled(self) -> bool:
+        """Whether Envoy has answered all that it was told."""
+        return all(status.state in (State.SYNCED, State.ERROR) for status in self._types())
+
+    def sent(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of all that was sent, by the short name of the type."""
+        connections = list(self.discovery.connections)
+        found: dict[str, tuple[str, ...]] = {}
+        for status in self._types():
+            for connection in connections:
+                told = connection.sent(status.type_url)
+                found[kinds.short_name(status.type_url)] = told.names if told is not None else ()
+        return found
+
+    def rejections(self) -> list[str]:
+        """What Envoy refused, in its own words."""
+        return [f"{kinds.short_name(s.type_url).upper()} rejected: {s.error}" for s in self._types() if s.error]
+
+    def unanswered(self) -> list[str]:
+        """Names that Envoy asked for and did not get."""
+        return [
+            f"{kinds.short_name(status.type_url).upper()} not sent: {name}"
+            for status in self._types()
+            for name in sorted(set(status.names) - set(self.sent()[kinds.short_name(status.type_url)]))
+        ]
+
+
+@contextlib.asynccontextmanager
+async def serve(db: Engine, xds_socket: Path, sds_socket: Path) -> AsyncIterator[Control]:
+    """Serve the case's resources at one socket and the agent's secrets at the other."""
+    control = Control(db)
+    server = Server([control.discovery.handler()], Xds(stop_grace=0.1))
+    server.listen(f"unix:{xds_socket}")
+    control.discovery.pusher.open()
+    secrets = sds.Server(acceptance_material.EverySecret(), file_interval=60)
+    ready = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(secrets.run(sds_socket, uid=None, ready=ready))
+        await server.start()
+        await ready.wait()
+        try:
+            yield control
+        finally:
+            await server.stop(control.discovery.connections)
+            serving.cancel()
