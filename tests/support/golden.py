@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import yaml
-
 from mizzen import protos
 from mizzen.api.decode import decode_object
 from mizzen.api.mesh.merge import merge_mesh_config
@@ -21,6 +19,7 @@ from mizzen.compile import resource, snapshot
 from mizzen.incremental import Engine
 from mizzen.model.mesh import MESH
 from mizzen.model.proxy import Proxy, parse_node
+from mizzen.sources.documents import parse_yaml
 
 CORPUS = pathlib.Path(__file__).parent.parent / "golden" / "corpus"
 KINDS = ("clusters", "listeners", "routes", "endpoints", "extensions")
@@ -28,7 +27,6 @@ _UNORDERED = {"queryParameters", "domains", "matchSubjectAltNames", "matchTypedS
 _TYPED_STRUCTS = {protos.TYPE_PREFIX + "udpa.type.v1.TypedStruct", protos.TYPE_PREFIX + "xds.type.v3.TypedStruct"}
 _ISTIO = ("stats.", "istio.envoy.", "io.istio.", "envoy.tcp.metadataexchange.")
 _DURATION = re.compile(r"^-?\d+(\.\d+)?s$")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Case(NamedTuple):
@@ -49,7 +47,8 @@ class Case(NamedTuple):
 
 @functools.cache
 def _documents(path: pathlib.Path) -> tuple[dict[str, Any], ...]:
-    return tuple(d for d in yaml.load_all(path.read_text(), _LOADER) if d)
+    """A file's documents, read as the product reads them: keys such as `on` and times such as `1:20` are texts."""
+    return tuple(d.value for d in parse_yaml(path.read_text()) if d.value)
 
 
 def _plain(path: pathlib.Path) -> dict[str, Any]:

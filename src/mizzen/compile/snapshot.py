@@ -18,6 +18,7 @@ from mizzen.compile.context import client_traits
 from mizzen.compile.endpoints import EndpointClient
 from mizzen.compile.listeners import gateway as gateway_listeners
 from mizzen.compile.listeners import sidecar as sidecar_listeners
+from mizzen.compile.patches import application
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes import gateway as gateway_routes
 from mizzen.compile.routes import sidecar as sidecar_routes
@@ -39,7 +40,8 @@ Names = frozenset[str] | None
 def resources(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
     """The resources of one type for a proxy; `names` None means all that are for it, else those asked for."""
     build = _BUILDERS.get(type_url)
-    return build(db, proxy, names) if build is not None else ResourceSet(type_url, ())
+    found = build(db, proxy, names) if build is not None else ResourceSet(type_url, ())
+    return application.patched(db, proxy, found).resources
 
 
 @query

@@ -85,27 +85,26 @@ def _is_chain(match: FilterChainMatch, chain: Any, port: int) -> bool:
     )
 
 
-def listener_filter(patch: ReadyPatch) -> str:
-    """The listener filter that the patch looks for; empty for none in particular."""
-    return (patch.match.listener or ListenerMatch()).listener_filter
+def listener_filter(patch: ReadyPatch) -> str | None:
+    """The listener filter that the patch looks for; None for none in particular."""
+    return (patch.match.listener or ListenerMatch()).listener_filter or None
 
 
-def network_filter(patch: ReadyPatch) -> FilterMatch | None:
+def network_filter(patch: ReadyPatch) -> str | None:
     """The network filter that the patch looks for; None for none in particular."""
-    chain = (patch.match.listener or ListenerMatch()).filter_chain
-    return chain.filter if chain is not None else None
-
-
-def is_network_filter(patch: ReadyPatch, name: str) -> bool:
-    """Whether the patch means the network filter, or something in it."""
-    match = network_filter(patch)
-    return match is None or match.name == name
+    match = _filter(patch)
+    return match.name if match is not None else None
 
 
 def http_filter(patch: ReadyPatch) -> str | None:
     """The HTTP filter that the patch looks for; None for none in particular."""
-    match = network_filter(patch)
+    match = _filter(patch)
     return match.sub_filter.name if match is not None and match.sub_filter is not None else None
+
+
+def _filter(patch: ReadyPatch) -> FilterMatch | None:
+    chain = (patch.match.listener or ListenerMatch()).filter_chain
+    return chain.filter if chain is not None else None
 
 
 # -- routes ---------------------------------------------------------------------------------------------------------
@@ -128,7 +127,12 @@ def _sidecar_port(name: str) -> int:
     if name.startswith(names.INBOUND):
         parts = names.parse_subset_key(name)
         return parts.port if parts is not None else 0
-    return int(name) if name.isascii() and name.isdigit() else 0
+    return _number(name)
+
+
+def _number(text: str) -> int:
+    """A port's digits as a number; 0 for any other text."""
+    return int(text) if len(text) <= 5 and text.isascii() and text.isdigit() else 0
 
 
 def _is_gateway_configuration(match: RouteConfigurationMatch, name: str, served: ServedPorts) -> bool:
@@ -141,7 +145,7 @@ def _is_gateway_configuration(match: RouteConfigurationMatch, name: str, served:
 def parse_gateway_name(name: str) -> tuple[int, str, str]:
     """Port, port name and `namespace/gateway` of a gateway's route configuration; what its name lacks is empty."""
     parts = name.split(".")
-    number = int(parts[1]) if len(parts) > 1 and parts[1].isascii() and parts[1].isdigit() else 0
+    number = _number(parts[1]) if len(parts) > 1 else 0
     if parts[0] == "https" and len(parts) >= 5:
         return number, parts[2], f"{parts[4]}/{parts[3]}"
     return (number, "", "") if parts[0] == "http" else (0, "", "")
@@ -153,7 +157,7 @@ def is_virtual_host(patch: ReadyPatch, host: Any) -> bool:
     if match is None:
         return True
     if match.name:
-        return match.name == host.name
+        return bool(match.name == host.name)
     return not match.domain_name or match.domain_name in host.domains
 
 
@@ -170,8 +174,8 @@ def is_route(patch: ReadyPatch, route: Any) -> bool:
         return True
     if match.route.name and match.route.name != route.name:
         return False
-    action = _ACTIONS.get(route.WhichOneof("action"))
-    return match.route.action == "ANY" or action is None or match.route.action == action
+    action = _ACTIONS.get(route.WhichOneof("action"), match.route.action)
+    return match.route.action in ("ANY", action)
 
 
 def _virtual_host(patch: ReadyPatch) -> VirtualHostMatch | None:

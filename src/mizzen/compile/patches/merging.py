@@ -86,3 +86,11 @@ def merge_packed(target: Any, patch: Any, *, replace_lists: bool = False) -> Non
 def _type_name(packed: Any) -> str:
     name: str = packed.type_url.rpartition("/")[2]
     return name
+
+
+def merge_socket(socket: Any, patch: Any, *, replace_lists: bool = False) -> bool:
+    """Merge the typed configuration of a transport socket; False where one of the two has none."""
+    if not socket.HasField("typed_config") or not patch.HasField("typed_config"):
+        return False
+    merge_packed(socket.typed_config, patch.typed_config, replace_lists=replace_lists)
+    return True

@@ -8,34 +8,47 @@ Golden cases: networking/ef-filters, networking/ef-listeners, networking/ef-rout
 from collections.abc import Callable
 from typing import Any
 
+from mizzen.compile.patches.values import ReadyPatch
+
 Matcher = Callable[[Any], bool]
 
 
-def place(elements: list[Any], operation: str, value: Any, matches: Matcher | None) -> bool:
-    """Apply one patch to the list; `matches` None means that the patch looks for nothing in particular.
+def place(elements: list[Any], patch: ReadyPatch, matches: Matcher | None) -> bool:
+    """Apply a patch that is no merge; `matches` None means that it looks for nothing in particular.
 
     REPLACE and REMOVE of nothing in particular do nothing. A removal takes all that match, the rest only the first.
     """
+    operation = patch.operation
     if operation == "ADD" or (operation == "INSERT_AFTER" and matches is None):
-        elements.append(value)
+        elements.append(_copy(patch.value))
         return True
     if operation == "INSERT_FIRST" or (operation == "INSERT_BEFORE" and matches is None):
-        elements.insert(0, value)
+        elements.insert(0, _copy(patch.value))
         return True
-    if matches is None:
-        return False
-    found = [i for i, element in enumerate(elements) if matches(element)]
+    found = [i for i, element in enumerate(elements) if matches(element)] if matches is not None else []
     if not found:
         return False
     if operation == "REMOVE":
         elements[:] = [element for i, element in enumerate(elements) if i not in found]
     elif operation == "REPLACE":
-        elements[found[0]] = value
+        elements[found[0]] = _copy(patch.value)
     elif operation in ("INSERT_BEFORE", "INSERT_AFTER"):
-        elements.insert(found[0] + (operation == "INSERT_AFTER"), value)
+        elements.insert(found[0] + (operation == "INSERT_AFTER"), _copy(patch.value))
     else:
         return False
     return True
+
+
+def _copy(value: Any) -> Any:
+    """A patch's value is shared by all that it is added to."""
+    copy = type(value)()
+    copy.CopyFrom(value)
+    return copy
+
+
+def named(name: str) -> Matcher:
+    """Matches elements of that name."""
+    return lambda element: bool(element.name == name)
 
 
 def store(field: Any, elements: list[Any]) -> None:

@@ -26,6 +26,7 @@ from mizzen.api.problems import Problem
 from mizzen.errors import DecodeError
 from mizzen.incremental import Engine, query
 from mizzen.model.envoy_filters import MAX_VERSION_PATTERN, PatchId, version_pattern
+from mizzen.model.proxy import Kind
 
 _LISTENER = "envoy.config.listener.v3"
 _ROUTE = "envoy.config.route.v3"
@@ -45,6 +46,12 @@ _INSERTED = ("NETWORK_FILTER", "HTTP_FILTER", "HTTP_ROUTE", "LISTENER_FILTER")
 """What can be inserted at a place; elsewhere an insertion only adds."""
 _NAMED = ("CLUSTER", "LISTENER", "EXTENSION_CONFIG")
 """What is known to Envoy by its name, so that one without cannot be added."""
+
+_CONTEXTS: Mapping[Kind, tuple[PatchContext, ...]] = {
+    "sidecar": ("SIDECAR_OUTBOUND", "SIDECAR_INBOUND"),
+    "router": ("GATEWAY",),
+    "waypoint": ("WAYPOINT",),
+}
 
 _ANYTHING = EnvoyConfigObjectMatch()
 
@@ -72,6 +79,18 @@ class ReadyPatch(msgspec.Struct, frozen=True, kw_only=True):
     def is_in(self, context: PatchContext) -> bool:
         """Whether it is for this part of the configuration."""
         return self.match.context in ("ANY", context)
+
+    def adds_to(self, context: PatchContext) -> bool:
+        """Whether it adds a resource to this part; where it names no part, only clients' and gateways' grow."""
+        named = self.match.context if self.match.context != "ANY" else None
+        return self.operation == "ADD" and (
+            context == named or (named is None and context in ("SIDECAR_OUTBOUND", "GATEWAY"))
+        )
+
+
+def contexts(kind: Kind) -> tuple[PatchContext, ...]:
+    """The parts of a proxy's configuration: a sidecar's outbound part before its inbound one."""
+    return _CONTEXTS[kind]
 
 
 def patches(db: Engine, ids: tuple[PatchId, ...]) -> list[ReadyPatch]:
@@ -174,4 +193,3 @@ def _settle(message: Message) -> None:
         elif field.message_type.fields_by_name["value"].message_type is not None:
             for each in value.values():
                 _settle(each)
-

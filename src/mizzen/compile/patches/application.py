@@ -1,0 +1,57 @@
+"""Application: the patches of one proxy on what it would be told without them.
+
+In: a proxy and a pristine set of resources. Out: the set with the proxy's patches, which is the pristine one where it
+has none, and the Problems of those that were left out. Nothing is patched here: what matters for the proxy is selected,
+and the shared queries are asked.
+"""
+
+from mizzen.compile import resource
+from mizzen.compile.patches import clusters, listeners, routes
+from mizzen.compile.patches.clusters import InboundHosts
+from mizzen.compile.patches.trial import PatchedSet
+from mizzen.compile.resource import ResourceSet
+from mizzen.incremental import Engine, query
+from mizzen.model import envoy_filters, gateways, scope, targets, workloads
+from mizzen.model.proxy import Proxy
+
+
+def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+    """The set as the proxy's patches leave it."""
+    chosen = envoy_filters.select(db, proxy)
+    if pristine.type_url == resource.CLUSTER and chosen.clusters:
+        hosts = inbound_hosts(db, proxy) if proxy.kind == "sidecar" else ()
+        of_clusters = clusters.Client(kind=proxy.kind, dialect=proxy.dialect, inbound_hosts=hosts)
+        return clusters.clusters(db, pristine, chosen.clusters, of_clusters)
+    if pristine.type_url == resource.LISTENER and (chosen.listeners or chosen.routes):
+        of_listeners = listeners.Client(kind=proxy.kind, dialect=proxy.dialect)
+        return listeners.listeners(db, pristine, chosen.listeners, chosen.routes, of_listeners)
+    if pristine.type_url == resource.ROUTE and chosen.routes:
+        ports = served_ports(db, proxy) if proxy.kind == "router" else ()
+        of_routes = routes.Client(kind=proxy.kind, dialect=proxy.dialect, served_ports=ports)
+        return routes.routes(db, pristine, chosen.routes, of_routes)
+    return PatchedSet(resources=pristine)
+
+
+@query
+def inbound_hosts(db: Engine, proxy: Proxy) -> InboundHosts:
+    """The hosts of the services behind each inbound cluster; a Sidecar's own ingress ports stand for the Sidecar."""
+    found: dict[int, list[str]] = {}
+    for target in targets.service_targets(db, proxy):
+        found.setdefault(target.target_port, []).append(target.service.host)
+    selected = scope.select_scope(db, proxy.namespace, workloads.proxy_workload(db, proxy).labels)
+    sidecar = scope.sidecar(db, selected)
+    for listener in sidecar.spec.ingress if sidecar is not None else ():
+        if listener.port is not None and sidecar is not None:
+            found.setdefault(listener.port.number, [f"{sidecar.metadata.name}.{sidecar.metadata.namespace}"])
+    return tuple((port, tuple(hosts)) for port, hosts in sorted(found.items()))
+
+
+@query
+def served_ports(db: Engine, proxy: Proxy) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The port in the name of each of a gateway's route configurations, and the ports of the servers behind it."""
+    labels = workloads.proxy_workload(db, proxy).labels
+    found: dict[int, set[int]] = {}
+    for server in gateways.gateway_servers(db, labels, targets.port_map(db, proxy), proxy.unprivileged):
+        if server.route_name:
+            found.setdefault(server.number if server.terminates_http else server.port, set()).add(server.number)
+    return tuple((port, tuple(sorted(numbers))) for port, numbers in sorted(found.items()))

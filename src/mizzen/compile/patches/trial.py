@@ -1,0 +1,82 @@
+"""Trial: patches are applied together, and one whose outcome Envoy would refuse is left out alone.
+
+In: a pristine resource, how to apply patches, and the patches. Out: `Outcome`, with a Problem for each patch that is
+left out. As a rule everything passes at once; only when it does not are patches tried one after the other. Towards
+Istio's proxies nothing is refused: they get what the reference sends.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from mizzen.api.problems import Problem
+from mizzen.compile.patches import constraints, shape
+from mizzen.compile.patches.values import ReadyPatch, build_problem
+from mizzen.compile.resource import Resource, ResourceSet, encode_resource
+from mizzen.model.proxy import Dialect
+
+Apply = Callable[[Any, Sequence[ReadyPatch]], bool | None]
+"""Changes a message in place: whether it did, or None where the message is to be removed."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What patches made of a resource: itself, another or none, and what is wrong with those left out."""
+
+    resource: Resource | None
+    problems: tuple[Problem, ...] = ()
+
+
+class PatchedSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A set with patches, and the Problems of those that were left out."""
+
+    resources: ResourceSet
+    problems: tuple[Problem, ...] = ()
+
+
+def refusal(message: Any, dialect: Dialect) -> str | None:
+    """Why proxies of a dialect would refuse the message; None for one that they take, as far as can be known."""
+    if dialect == "istio":
+        return None
+    return constraints.violation(message) or shape.fault(message)
+
+
+def settle(pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch], dialect: Dialect) -> Outcome:
+    """The resource with all patches that can stand, and the Problems of those that cannot.
+
+    What is refused without any patch is not the patches' fault, and then none is left out.
+    """
+    attempt = _Attempt(pristine, apply, patches)
+    if attempt.refused(dialect) is None or refusal(pristine.message(), dialect) is not None:
+        return Outcome(resource=attempt.resource())
+    kept: list[ReadyPatch] = []
+    problems: list[Problem] = []
+    for patch in patches:
+        reason = _Attempt(pristine, apply, [*kept, patch]).refused(dialect)
+        if reason is None:
+            kept.append(patch)
+        else:
+            problems.append(build_refusal(patch, reason))
+    return Outcome(resource=_Attempt(pristine, apply, kept).resource(), problems=tuple(problems))
+
+
+def build_refusal(patch: ReadyPatch, reason: str) -> Problem:
+    """The Problem of a patch that Envoy would not take."""
+    return build_problem(patch.id, "patch", f"left out, for Envoy would refuse the outcome: {reason}")
+
+
+class _Attempt:
+    """One try: the patched message, and what became of it."""
+
+    def __init__(self, pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch]) -> None:
+        self._pristine = pristine
+        self._message: Any = pristine.message()
+        self._changed = apply(self._message, patches)
+
+    def refused(self, dialect: Dialect) -> str | None:
+        return refusal(self._message, dialect) if self._changed else None
+
+    def resource(self) -> Resource | None:
+        if self._changed is None:
+            return None
+        return encode_resource(self._message.name, self._message) if self._changed else self._pristine
