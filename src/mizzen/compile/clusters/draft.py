@@ -4,10 +4,11 @@ In: fields written by the modules of this package, each for its own concept. Out
 the whole decides: the HTTP protocol options and the thresholds. A draft lives inside one query and never leaves it.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from mizzen import protos
 from mizzen.compile.filters import peers
+from mizzen.compile.upstreams import Upstream
 from mizzen.compile.values import MAX_UINT32, wrapped
 from mizzen.model.proxy import Dialect
 
@@ -16,9 +17,6 @@ _http_v3 = protos.package("envoy.extensions.upstreams.http.v3")
 _preserve_case_v3 = protos.package("envoy.extensions.http.header_formatters.preserve_case.v3")
 
 HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-
-Upstream = Literal["", "http2", "downstream"]
-"""How requests are spoken: by the default, in HTTP/2, or as the client spoke."""
 
 
 class Draft:

@@ -15,6 +15,7 @@ from mizzen.api.networking.traffic_policy import (
     TCPSettings,
 )
 from mizzen.compile.clusters.draft import Draft
+from mizzen.compile.upstreams import select_upstream
 from mizzen.compile.values import duration, percent, wrapped
 from mizzen.model.protocols import Protocol
 
@@ -72,32 +73,13 @@ def apply_http_version(
     sniffs: bool,
     upgrades: bool = True,
 ) -> None:
-    """Which HTTP version the destination is spoken to in: as the client spoke, as upgraded, or by the port.
-
-    `sniffs` says that an undeclared port is spoken to as its client speaks, which gateways do not; `upgrades` that
-    the rule's or the mesh's upgrade policy counts, which it does not towards the sidecar's own application.
-    """
+    """Which HTTP version the destination is spoken to in; see `select_upstream`."""
     http = (pool.http if pool is not None else None) or HTTPSettings()
-    if protocol.is_http2:
-        draft.upstream = "http2"
-    elif protocol.is_auto and sniffs:
-        draft.upstream = "downstream"
-    if http.use_client_protocol:
-        draft.upstream = "downstream"
-    elif upgrades and draft.upstream != "downstream" and _upgrades(http, protocol, mesh):
-        draft.upstream = "http2"
+    draft.upstream = select_upstream(http, protocol, mesh, sniffs=sniffs, upgrades=upgrades)
     if http.max_concurrent_streams or http.http2_keep_alive is not None:
         draft.http_common()
         if draft.upstream == "http2":
             _apply_http2_options(draft, http)
-
-
-def _upgrades(http: HTTPSettings, protocol: Protocol, mesh: MeshConfig) -> bool:
-    if http.h2_upgrade_policy == "UPGRADE":
-        return True
-    if http.h2_upgrade_policy == "DO_NOT_UPGRADE":
-        return False
-    return mesh.h2_upgrade_policy == "UPGRADE" and protocol.is_http
 
 
 def _apply_http2_options(draft: Draft, http: HTTPSettings) -> None:

@@ -3,7 +3,8 @@
 A server's chains match on these words; a client's HTTP requests must carry the HTTP ones whatever the cluster says.
 Istio does that by `istio.alpn`, which knows the upstream protocol. Upstream Envoy does it by a filter state object:
 the listener's filter writes the HTTP/1.1 words, and routes replace them for HTTP/2 destinations or switch the filter
-off for destinations outside mutual TLS (`build_route_override`).
+off for destinations outside mutual TLS (`build_route_override`). Where the destination is spoken to as the client
+speaks, the words are chosen for each request.
 """
 
 import functools
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 from mizzen import protos
 from mizzen.compile.filters.dialect import Dialect
+from mizzen.compile.upstreams import Upstream
 
 _hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
 _alpn_v2alpha1 = protos.package("istio.envoy.config.filter.http.alpn.v2alpha1")
@@ -44,7 +46,7 @@ def plain_http(*, http10: bool) -> tuple[str, ...]:
 def build_http_filter(dialect: Dialect) -> Any:
     """The HTTP filter that writes the words of the mesh upstream; not for a sidecar's inbound side."""
     if dialect == "envoy":
-        return _hcm_v3.HttpFilter(name=ROUTE_FILTER, typed_config=protos.pack(_filter_state("http11")))
+        return _hcm_v3.HttpFilter(name=ROUTE_FILTER, typed_config=protos.pack(_filter_state(_words("http11"))))
     config = _alpn_v2alpha1.FilterConfig(
         alpn_override=[
             {"upstream_protocol": protocol.upper(), "alpn_override": words} for protocol, words in OVERRIDES.items()
@@ -53,8 +55,17 @@ def build_http_filter(dialect: Dialect) -> Any:
     return _hcm_v3.HttpFilter(name="istio.alpn", typed_config=protos.pack(config))
 
 
-def _filter_state(protocol: Protocol) -> Any:
-    words = ",".join(OVERRIDES[protocol])
+def _words(protocol: Protocol) -> str:
+    return ",".join(OVERRIDES[protocol])
+
+
+def _words_as_spoken() -> str:
+    """By the client's version: upstream Envoy speaks HTTP/2 for HTTP/3 as well, and HTTP/1.1 for HTTP/1.0."""
+    is_http2 = 'request.protocol == "HTTP/2" || request.protocol == "HTTP/3"'
+    return f'%CEL({is_http2} ? "{_words("http2")}" : "{_words("http11")}")%'
+
+
+def _filter_state(words: str) -> Any:
     return _set_filter_state_v3.Config(
         on_request_headers=[
             {
@@ -67,8 +78,10 @@ def _filter_state(protocol: Protocol) -> Any:
 
 
 @functools.cache
-def build_route_override(protocol: Protocol | None) -> Any:
+def build_route_override(upstream: Upstream | None) -> Any:
     """Dialect `envoy`: the Any under `ROUTE_FILTER` in a route's `typed_per_filter_config`; None switches it off."""
-    if protocol is None:
+    if upstream is None:
         return protos.pack(_route_v3.FilterConfig(disabled=True))
-    return protos.pack(_filter_state(protocol))
+    if upstream == "downstream":
+        return protos.pack(_filter_state(_words_as_spoken()))
+    return protos.pack(_filter_state(_words("http2" if upstream == "http2" else "http11")))

@@ -17,8 +17,9 @@ from mizzen.api.networking.virtual_service import (
     HTTPRoute,
     HTTPRouteDestination,
 )
+from mizzen.compile.filters.timeouts import build_timeouts
 from mizzen.compile.routes import headers, retries
-from mizzen.compile.routes.destinations import Target, alpn_config
+from mizzen.compile.routes.destinations import RouteClient, Target, alpn_config
 from mizzen.compile.routes.route_filters import fraction
 from mizzen.compile.values import duration, wrapped
 
@@ -69,6 +70,7 @@ def build_direct_response(response: HTTPDirectResponse) -> dict[str, Any]:
 
 
 def build_forward(
+    client: RouteClient,
     rule: HTTPRoute,
     targets: Sequence[tuple[HTTPRouteDestination, Target]],
     mirrors: Sequence[tuple[Target, Percent | None, int]],
@@ -76,13 +78,13 @@ def build_forward(
     fields: dict[str, Any],
     *,
     gateway_semantics: bool,
-    forwarded_host: bool,
 ) -> dict[str, Any]:
     """A RouteAction; what a single destination adds to headers and filters goes into the route's own `fields`."""
     timeout = duration(rule.timeout) if rule.timeout is not None else {}
-    action: dict[str, Any] = {"timeout": timeout, "max_grpc_timeout": timeout}
+    action = build_timeouts(timeout, client.dialect)
     if gateway_semantics:
         action["cluster_not_found_response_code"] = "INTERNAL_SERVER_ERROR"
+    forwarded_host = client.forwarded_host
     _apply_rewrite(action, rule, fields, gateway_semantics=gateway_semantics, forwarded_host=forwarded_host)
     if rule.rewrite is None or not rule.rewrite.authority:
         own = headers.authority(rule.headers)

@@ -13,6 +13,7 @@ from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.traffic_policy import ConsistentHashLB, LoadBalancerSettings
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.alpn import ROUTE_FILTER
+from mizzen.compile.upstreams import select_upstream
 from mizzen.compile.values import duration
 from mizzen.incremental import Engine, query
 from mizzen.model import destination_rules, mesh, names, scope
@@ -183,17 +184,20 @@ def _alpn_override(db: Engine, client: RouteClient, host: str, port: int, subset
     """What the listener's ALPN filter must say for this destination instead of its default for HTTP/1.1."""
     if client.dialect != "envoy":
         return b""
-    service = scope.scoped_service(db, client.scope, host)
-    rule = _rule(db, client, host)
-    policy = destination_rules.effective_policy(rule, port, subset_name)
-    if service is None or service.external or (policy.tls is not None and policy.tls.mode != "ISTIO_MUTUAL"):
+    policy = destination_rules.effective_policy(_rule(db, client, host), port, subset_name)
+    if policy.tls is not None and policy.tls.mode in ("SIMPLE", "MUTUAL"):
         return protos.encode(alpn.build_route_override(None))
-    found = service.port(port)
-    http = policy.connection_pool.http if policy.connection_pool is not None else None
-    upgraded = http is not None and http.h2_upgrade_policy == "UPGRADE"
-    if found is not None and (found.protocol.is_http2 or upgraded):
-        return protos.encode(alpn.build_route_override("http2"))
-    return b""
+    service = scope.scoped_service(db, client.scope, host)
+    found = service.port(port) if service is not None else None
+    if found is None:
+        return b""
+    config = mesh.mesh_config(db)
+    pool = policy.connection_pool
+    if pool is None and config.default_traffic_policy is not None:
+        pool = config.default_traffic_policy.connection_pool
+    http = pool.http if pool is not None else None
+    upstream = select_upstream(http, found.protocol, config, sniffs=not client.is_router)
+    return protos.encode(alpn.build_route_override(upstream)) if upstream else b""
 
 
 def alpn_config(target: Target) -> dict[str, Any]:

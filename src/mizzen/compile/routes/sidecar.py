@@ -14,6 +14,7 @@ from mizzen import protos
 from mizzen.api.networking.destination import Destination, PortSelector
 from mizzen.compile import resource
 from mizzen.compile.addresses import Network, service_bind
+from mizzen.compile.filters.timeouts import build_timeouts
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes import domains, retries
 from mizzen.compile.routes.destinations import (
@@ -254,7 +255,7 @@ def default_route(db: Engine, client: RouteClient, host: str, port: int) -> Enco
     destination = Destination(host=host, port=PortSelector(number=port))
     target = resolve(db, client, destination, "", Place(port=port))
     policy = retries.default_policy(mesh.mesh_config(db).default_http_retry_policy)
-    action: dict[str, Any] = {"cluster": target.cluster, "timeout": {}, "max_grpc_timeout": {}}
+    action: dict[str, Any] = {"cluster": target.cluster, **build_timeouts({}, client.dialect)}
     if policy is not None:
         action["retry_policy"] = policy
     if target.hash_policy:
@@ -280,17 +281,18 @@ def _unknown_hosts(db: Engine, client: SidecarClient) -> VirtualHost:
         return _catch_all(client, "block_all", {"direct_response": {"status": 502}})
     if policy.mode == "ALLOW_ANY_DYNAMIC_DNS":
         return _catch_all(client, "allow_any_dynamic_dns", {"route": _forward(client, names.DYNAMIC_DNS)})
-    cluster = names.PASSTHROUGH
     proxy = policy.egress_proxy
-    if proxy is not None:
-        host = names.resolve_host(proxy.host.lower(), policy.namespace, mesh.domain(db))
-        port = proxy.port.number if proxy.port is not None else 0
-        cluster = names.subset_key(names.OUTBOUND, port, proxy.subset, host)
-    return _catch_all(client, "allow_any", {"route": _forward(client, cluster)})
+    if proxy is None:
+        return _catch_all(client, "allow_any", {"route": _forward(client, names.PASSTHROUGH)})
+    target = resolve(db, client.routes, proxy, policy.namespace, Place(port=0))
+    port = proxy.port.number if proxy.port is not None else 0
+    cluster = names.subset_key(names.OUTBOUND, port, proxy.subset, target.host)
+    overrides = {"typed_per_filter_config": alpn_config(target)}
+    return _catch_all(client, "allow_any", {"route": _forward(client, cluster), **overrides})
 
 
 def _forward(client: SidecarClient, cluster: str) -> dict[str, Any]:
-    action: dict[str, Any] = {"cluster": cluster, "timeout": {}, "max_grpc_timeout": {}}
+    action: dict[str, Any] = {"cluster": cluster, **build_timeouts({}, client.routes.dialect)}
     if client.routes.forwarded_host:
         action["append_x_forwarded_host"] = True
     return action

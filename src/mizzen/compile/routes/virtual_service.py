@@ -132,13 +132,13 @@ def _build(
             return None
         mirrors = _mirrors(db, client, ref, rule, place)
         fields["route"] = actions.build_forward(
+            client,
             rule,
             targets,
             mirrors,
             mesh.mesh_config(db),
             fields,
             gateway_semantics=semantics,
-            forwarded_host=client.forwarded_host,
         )
         if "cluster" in fields["route"]:
             operation_host = _cluster_authority(fields["route"]["cluster"])
