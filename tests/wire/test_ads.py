@@ -285,11 +285,12 @@ async def test_an_unknown_type_is_passed_over_and_said_once(caplog):
 
 async def test_too_many_new_streams_are_sent_away():
     xds = Xds(max_requests_per_second=0.1, stop_grace=0.1)
-    async with serve(MESH, xds=xds) as serving, Client(serving.target) as first, Client(serving.target) as late:
+    async with serve(MESH, xds=xds) as serving, Client(serving.target) as first:
         await first.subscribe(CLUSTER)
         await first.read()
-        await late.subscribe(CLUSTER)
-        assert (await refused(late)).startswith("RESOURCE_EXHAUSTED: request rate limit exceeded")
+        async with Client(serving.target) as late:
+            await late.subscribe(CLUSTER)
+            assert (await refused(late)).startswith("RESOURCE_EXHAUSTED: request rate limit exceeded")
 
 
 async def test_a_request_that_is_too_large_ends_the_stream():

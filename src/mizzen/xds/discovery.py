@@ -21,6 +21,7 @@ from mizzen.xds import identity, metrics
 from mizzen.xds.admission import Admission
 from mizzen.xds.generator import Generator
 from mizzen.xds.identity import Authenticator, Credentials, Identity, Refused
+from mizzen.xds.pace import Pace
 from mizzen.xds.push import Pusher, Throttle
 from mizzen.xds.requests import Received, decode_request
 from mizzen.xds.responses import Responses
@@ -57,10 +58,11 @@ class Discovery:
         self._settings = settings.xds
         self._admission = Admission(settings.xds.max_requests_per_second)
         self._throttle = Throttle(settings.push.throttle)
+        self._pace = Pace()
         self._roots = Roots(generator)
         self._served = frozenset(generator.type_urls)
         self._served_to_anybody = self._served - {SECRET}
-        self.pusher = Pusher(generator, self._roots, settings.push)
+        self.pusher = Pusher(generator, self._roots, settings.push, self._pace)
         self.connections = Connections()
         self.responses = Responses()
 
@@ -92,7 +94,7 @@ class Discovery:
             raise Refused("UNAVAILABLE", "server is not ready to serve discovery information")
         await self._admission.enter()
         identities = await self._authenticate(context, address)
-        first = await _read_first(context, delta)
+        first = await self._read_first(context, delta)
         if first is None:
             return
         connection = self._connect(first, identities, address, delta)
@@ -100,8 +102,12 @@ class Discovery:
         metrics.CONNECTED.labels(connection.version).inc()
         self.connections.add(connection)
         try:
-            await connection.stream.run(first.request, lambda: _read(context), context.write)
+            connection.stream.take(first.request)
+            # This frame lives as long as the stream; what a client said it holds, and its whole node, need not.
+            del first
+            await connection.stream.run(lambda: _read(context), context.write)
         finally:
+            connection.stream.leave()
             self.connections.remove(connection)
             metrics.CONNECTED.labels(connection.version).dec()
             _log.info('ADS: "%s" %s terminated', address, connection.id)
@@ -114,6 +120,22 @@ class Discovery:
             return await self._authenticator.authenticate(_credentials(context, address))
         except AuthorityError as error:
             raise Refused("UNAUTHENTICATED", f"authentication failure: {error}") from error
+
+    async def _read_first(self, context: Context, delta: bool) -> Received | None:
+        """The first request that counts; None when the client ends the stream before."""
+        try:
+            async with asyncio.timeout(_FIRST_REQUEST_WAIT):
+                while (data := await _read(context)) is not None:
+                    await self._pace.turn()
+                    try:
+                        received = decode_request(data, delta=delta)
+                    except DecodeError as broken:
+                        raise Refused("INVALID_ARGUMENT", str(broken)) from broken
+                    if received.request.type_url != _HEALTH:
+                        return received
+        except TimeoutError:
+            raise Refused("INVALID_ARGUMENT", "missing node information: no request came") from None
+        return None
 
     def _connect(self, first: Received, identities: Sequence[Identity], address: str, delta: bool) -> Connection:
         if first.node is None or not first.node.get("id"):
@@ -135,29 +157,13 @@ class Discovery:
             delta=delta,
             identity=proved,
             session=session,
-            stream=Stream(connection_id, proxy, session, self._roots, self._throttle),
+            stream=Stream(connection_id, proxy, session, self._roots, self._throttle, self._pace),
         )
 
     def _identify(self, proxy: Proxy, identities: Sequence[Identity]) -> Identity | None:
         if not identities:
             return None
         return identity.check_claims(proxy, identities) if self._settings.identity_check else identities[0]
-
-
-async def _read_first(context: Context, delta: bool) -> Received | None:
-    """The first request that counts; None when the client ends the stream before."""
-    try:
-        async with asyncio.timeout(_FIRST_REQUEST_WAIT):
-            while (data := await _read(context)) is not None:
-                try:
-                    received = decode_request(data, delta=delta)
-                except DecodeError as broken:
-                    raise Refused("INVALID_ARGUMENT", str(broken)) from broken
-                if received.request.type_url != _HEALTH:
-                    return received
-    except TimeoutError:
-        raise Refused("INVALID_ARGUMENT", "missing node information: no request came") from None
-    return None
 
 
 async def _read(context: Context) -> bytes | None:

@@ -43,4 +43,7 @@ def short_name(type_url: str) -> str:
 
 def in_order(type_urls: Iterable[str]) -> list[str]:
     """The type URLs in the order in which responses are sent."""
-    return sorted(type_urls, key=lambda type_url: (_RANK.get(type_url, len(ORDER)), type_url))
+    found = list(type_urls)
+    if len(found) > 1:
+        found.sort(key=lambda type_url: (_RANK.get(type_url, len(ORDER)), type_url))
+    return found

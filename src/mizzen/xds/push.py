@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import os
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 from mizzen import observe
@@ -19,12 +19,11 @@ from mizzen import settings as settings_module
 from mizzen.incremental import Key
 from mizzen.xds import metrics
 from mizzen.xds.generator import Generator
+from mizzen.xds.pace import Pace
 from mizzen.xds.roots import Push, Roots
 
 _log = observe.scope("ads")
 
-_SLICE = 0.01
-"""Seconds of work after which others on the loop get their turn."""
 _COLLECT_EVERY = 30.0
 """Seconds without a change after which memory that departed proxies needed is freed."""
 _PATIENCE = 0.5
@@ -74,27 +73,74 @@ class Throttle:
 
     def __init__(self, places: int, patience: float = _PATIENCE) -> None:
         """`places` 0 chooses by the number of CPUs, as in the reference."""
-        self._free = asyncio.Semaphore(places or min(15 + 5 * (os.cpu_count() or 1), 100))
+        self._free = places or min(15 + 5 * (os.cpu_count() or 1), 100)
         self._patience = patience
+        self._taken: dict[Place, float] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
 
-    @contextlib.asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Wait for a place and hold it, but not for ever."""
-        await self._free.acquire()
-        held = True
+    def place(self) -> "Place":
+        """To be entered with `async with`: waits for a place and holds it, but not for ever."""
+        return Place(self)
 
-        def give_back() -> None:
-            nonlocal held
-            if held:
-                held = False
-                self._free.release()
+    async def _enter(self, place: "Place") -> None:
+        loop = asyncio.get_running_loop()
+        if self._free <= 0 or self._waiting:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            self._watch(loop)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._give_back()
+                raise
+        else:
+            self._free -= 1
+        self._taken[place] = loop.time()
+        if self._waiting:
+            self._watch(loop)
 
-        timer = asyncio.get_running_loop().call_later(self._patience, give_back)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            give_back()
+    def _leave(self, place: "Place") -> None:
+        if self._taken.pop(place, None) is not None:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """While somebody waits, take places from those that hold them too long."""
+        if self._timer is None and self._taken:
+            oldest = next(iter(self._taken.values()))
+            self._timer = loop.call_at(oldest + self._patience, self._take_back, loop)
+
+    def _take_back(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        late = [place for place, since in self._taken.items() if since + self._patience <= loop.time()]
+        for place in late:
+            self._leave(place)
+        if self._waiting:
+            self._watch(loop)
+
+
+class Place:
+    """One place of a throttle."""
+
+    __slots__ = ("_throttle",)
+
+    def __init__(self, throttle: Throttle) -> None:
+        self._throttle = throttle
+
+    async def __aenter__(self) -> None:
+        await self._throttle._enter(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._throttle._leave(self)
 
 
 class Pusher:
@@ -105,11 +151,13 @@ class Pusher:
         generator: Generator,
         roots: Roots,
         settings: settings_module.Push,
+        pace: Pace,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._generator = generator
         self._roots = roots
         self._settings = settings
+        self._pace = pace
         self._clock = clock
         self._debounce = Debounce(settings.debounce_after, settings.debounce_max)
         self._changes: dict[Key, Any] = {}
@@ -180,13 +228,10 @@ class Pusher:
             return
         reached = self._roots.take_reached()
         woken = 0
-        until = self._clock() + _SLICE
         for stream in reached:
+            await self._pace.turn()
             if stream.refresh():
                 stream.push(push)
                 woken += 1
-            if self._clock() > until:
-                await asyncio.sleep(0)
-                until = self._clock() + _SLICE
         if reached:
             _log.info("Push %d: %d proxies may be reached, %d are", self.count, len(reached), woken)

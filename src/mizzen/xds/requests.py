@@ -4,6 +4,7 @@ In: bytes of a DiscoveryRequest or DeltaDiscoveryRequest. Out: `Request`, and th
 What a request means is decided in `session`.
 """
 
+import hashlib
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -87,6 +88,30 @@ def _decode_node(node: Any) -> dict[str, Any]:
         return protos.to_json(node)
     except (json_format.Error, ValueError, TypeError) as broken:
         raise DecodeError(f"the node has no JSON form: {broken}") from broken
+
+
+class Versions:
+    """What a client says it holds, name → version; those who say the same share one."""
+
+    __slots__ = ("__weakref__", "digest", "of")
+
+    def __init__(self, of: Mapping[str, str], digest: bytes) -> None:
+        self.of = of
+        self.digest = digest
+
+
+_known_versions: weakref.WeakValueDictionary[bytes, Versions] = weakref.WeakValueDictionary()
+
+
+def intern_versions(versions: Mapping[str, str]) -> Versions:
+    """The one object for these versions: a crowd that comes back costs little, and is compared once."""
+    digest = hashlib.blake2b(
+        "\0".join(f"{n}\0{v}" for n, v in sorted(versions.items())).encode(), digest_size=16
+    ).digest()
+    found = _known_versions.get(digest)
+    if found is None:
+        found = _known_versions[digest] = Versions(versions, digest)
+    return found
 
 
 _interned: weakref.WeakKeyDictionary[Names, weakref.ref[Names]] = weakref.WeakKeyDictionary()

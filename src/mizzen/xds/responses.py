@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from mizzen.compile.resource import Resource, ResourceSet
-from mizzen.xds.requests import NO_NAMES, Names
+from mizzen.xds.requests import NO_NAMES, Names, Versions
 
 V = TypeVar("V")
 
@@ -95,6 +95,7 @@ class Responses:
     def __init__(self, *, max_bytes: int = 64 << 20, max_resources: int = 1 << 20) -> None:
         """`max_bytes` bounds the encoded bodies that are kept, `max_resources` the resources that differences name."""
         self._differences: _Recent[Difference] = _Recent(max_resources)
+        self._alike: _Recent[Difference] = _Recent(max_resources)
         self._unions: _Recent[ResourceSet] = _Recent(max_resources)
         self._bodies: _Recent[bytes] = _Recent(max_bytes)
         self.compared = 0
@@ -127,17 +128,22 @@ class Responses:
         made = Difference(target.type_url, target.version, upserts, removed)
         return made, made.weight
 
-    def since(
-        self, versions: Mapping[str, str], target: ResourceSet, scope: Names | None, extra: Names = NO_NAMES
-    ) -> Difference:
-        """As `difference`, from the name → version pairs that a reconnecting client says it holds."""
+    def since(self, held: Versions, target: ResourceSet, scope: Names | None, extra: Names = NO_NAMES) -> Difference:
+        """As `difference`, from the versions that a reconnecting client says it holds."""
+        key = (held.digest, target.version, scope, extra)
+        return self._differences.get(key, lambda: self._compare_versions(held.of, target, scope, extra))
+
+    def _compare_versions(
+        self, versions: Mapping[str, str], target: ResourceSet, scope: Names | None, extra: Names
+    ) -> tuple[Difference, int]:
+        self.compared += 1
         upserts = tuple(r for r in target if r.name in extra or versions.get(r.name) != r.version)
         removed = _absent({*versions, *extra}, target, scope)
-        key = ("since", target.version, tuple(r.name for r in upserts), removed)
-        weight = len(upserts) + len(removed) + 1
-        return self._differences.get(
-            key, lambda: (Difference(target.type_url, target.version, upserts, removed), weight)
-        )
+        # Clients that held different things may still need the same ones, and share the encoded response.
+        key = (target.version, tuple(r.name for r in upserts), removed)
+        made = Difference(target.type_url, target.version, upserts, removed)
+        made = self._alike.get(key, lambda: (made, made.weight))
+        return made, made.weight
 
     def union(self, preferred: ResourceSet, other: ResourceSet) -> ResourceSet:
         """All resources of both sets; of two with one name the first set's."""

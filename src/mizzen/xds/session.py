@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mizzen.compile.resource import CLUSTER, ENDPOINT, ResourceSet
 from mizzen.xds import kinds
-from mizzen.xds.requests import NO_NAMES, Names, Request, intern_names
+from mizzen.xds.requests import NO_NAMES, Names, Request, intern_names, intern_versions
 from mizzen.xds.responses import Difference, Responses, with_nonce
 from mizzen.xds.watch import Asks, Sent, Watch
 
@@ -204,7 +204,7 @@ class DeltaSession(Session):
         names = intern_names(named if everything else {*named, *request.initial_versions})
         watch = self.watches[request.type_url] = Watch(request.type_url, wildcard=everything, names=names)
         watch.asked = names if len(names) == len(named) else intern_names(named)
-        watch.held = request.initial_versions or None
+        watch.held = intern_versions(request.initial_versions) if request.initial_versions else None
         watch.must_answer = everything and not request.initial_versions
         self.due.add(request.type_url)
 

@@ -15,6 +15,7 @@ from mizzen.errors import DecodeError
 from mizzen.model.proxy import Proxy
 from mizzen.xds import kinds, metrics
 from mizzen.xds.identity import Refused
+from mizzen.xds.pace import Pace
 from mizzen.xds.push import Throttle
 from mizzen.xds.requests import Request, decode_request
 from mizzen.xds.roots import Followed, Push, Roots
@@ -23,8 +24,6 @@ from mizzen.xds.watch import Asks, Watch
 
 _log = observe.scope("ads")
 
-_SLICE = 0.01
-"""Seconds of compiling after which others on the loop get their turn."""
 _ATTEMPTS = 3
 """How often a fetch starts anew because the mesh changed under it; the last one stands."""
 
@@ -40,6 +39,7 @@ class Stream:
     __slots__ = (
         "_followed",
         "_id",
+        "_pace",
         "_pending",
         "_proxy",
         "_receiver",
@@ -50,30 +50,31 @@ class Stream:
         "_wake",
     )
 
-    def __init__(self, connection_id: str, proxy: Proxy, session: Session, roots: Roots, throttle: Throttle) -> None:
+    def __init__(
+        self, connection_id: str, proxy: Proxy, session: Session, roots: Roots, throttle: Throttle, pace: Pace
+    ) -> None:
         self._id = connection_id
         self._proxy = proxy
         self._session = session
         self._roots = roots
         self._throttle = throttle
+        self._pace = pace
         self._followed: dict[str, tuple[Asks, tuple[Followed, ...]]] = {}
         self._pending: Push | None = None
         self._unserved: frozenset[str] = frozenset()
         self._wake = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
 
-    async def run(self, first: Request, read: Read, write: Write) -> None:
+    async def run(self, read: Read, write: Write) -> None:
         """Serve until the client ends the stream or `close` is called; raises Refused for a broken protocol."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 sender = tasks.create_task(self._send(write), name=f"send {self._id}")
-                self._receiver = tasks.create_task(self._receive(first, read), name=f"receive {self._id}")
+                self._receiver = tasks.create_task(self._receive(read), name=f"receive {self._id}")
                 await asyncio.wait((self._receiver,))
                 sender.cancel()
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
-        finally:
-            self._leave()
 
     def close(self) -> None:
         """End the stream."""
@@ -101,16 +102,18 @@ class Stream:
 
     # -- requests -------------------------------------------------------------------------------------------------
 
-    async def _receive(self, first: Request, read: Read) -> None:
-        self._take(first)
+    async def _receive(self, read: Read) -> None:
         while (data := await read()) is not None:
+            await self._pace.turn()
             try:
                 request = decode_request(data, delta=self._session.delta).request
             except DecodeError as broken:
                 raise Refused("INVALID_ARGUMENT", str(broken)) from broken
-            self._take(request)
+            self.take(request)
+            del request, data
 
-    def _take(self, request: Request) -> None:
+    def take(self, request: Request) -> None:
+        """Take one request; what it makes due is sent by `run`."""
         outcome = self._session.receive(request)
         if outcome is Outcome.UNSERVED:
             self._report_unserved(request.type_url)
@@ -154,7 +157,8 @@ class Stream:
         for followed in roots:
             self._roots.leave(self, followed)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Let go of the roots; call it after the end."""
         for _, roots in self._followed.values():
             self._unfollow(roots)
         self._followed.clear()
@@ -162,18 +166,16 @@ class Stream:
     async def _fetch(self) -> dict[str, ResourceSet]:
         """What the client should hold of every due type."""
         for attempt in range(_ATTEMPTS):
+            await self._pace.turn()
             commit = self._roots.commits
             self.refresh()
             watches = self._session.take_due()
             targets: dict[str, ResourceSet] = {}
-            until = time.monotonic() + _SLICE
             for watch in watches:
                 target = self._target(watch)
                 if target is not None:
                     targets[watch.type_url] = target
-                if time.monotonic() > until:
-                    await asyncio.sleep(0)
-                    until = time.monotonic() + _SLICE
+                await self._pace.turn()
             if commit == self._roots.commits or attempt == _ATTEMPTS - 1:
                 break
             self._session.mark(watch.type_url for watch in watches)

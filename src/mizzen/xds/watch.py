@@ -6,11 +6,10 @@ request and how a response is built differ between the two variants of the proto
 
 import enum
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from mizzen.compile.resource import ResourceSet
-from mizzen.xds.requests import NO_NAMES, Names, Rejection
+from mizzen.xds.requests import NO_NAMES, Names, Rejection, Versions
 from mizzen.xds.responses import Difference
 
 _CULPRITS_SHOWN = 10
@@ -79,7 +78,7 @@ class Watch:
         """Names to speak of in the next response, which is due because of them."""
         self.owed: Names = NO_NAMES
         """Names whose delivery failed: the next response, due for whatever reason, speaks of them again."""
-        self.held: Mapping[str, str] | None = None
+        self.held: Versions | None = None
         """What a reconnected client said it holds, until the first comparison."""
         self.must_answer = False
         """Whether a response is due even if it says nothing."""
@@ -168,7 +167,9 @@ class Watch:
         """Everything is wanted, and what was told before is wanted again: the client may have dropped it."""
         self.wildcard = True
         self.must_answer = True
-        self.asked = self.asked.union(self.sent.names if self.sent is not None else (), self.held or ())
+        self.asked = self.asked.union(
+            self.sent.names if self.sent is not None else (), self.held.of if self.held else ()
+        )
 
     def forget_names(self, names: Names) -> None:
         """Names that the client no longer wants are owed to it no longer; nor is it wrong when no others were."""

@@ -13,6 +13,7 @@ from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
 from mizzen.settings import Push as PushSettings
 from mizzen.xds import metrics
+from mizzen.xds.pace import Pace
 from mizzen.xds.push import ENDPOINT_REASON, Debounce, Pusher, Throttle
 from mizzen.xds.roots import Followed, Push, Roots
 
@@ -50,7 +51,7 @@ class Setting:
         self.engine = Engine()
         self.generator = mesh_of_resources.generator(self.engine, [(CLUSTER, "a", "1"), (CLUSTER, "ns/other/b", "1")])
         self.roots = Roots(self.generator)
-        self.pusher = Pusher(self.generator, self.roots, PushSettings(**settings), clock=now)
+        self.pusher = Pusher(self.generator, self.roots, PushSettings(**settings), Pace(), clock=now)
 
     def feed(self, name: str, content: str | None, reason: str = "config") -> None:
         key = mesh_of_resources.key(CLUSTER, name)
@@ -241,6 +242,43 @@ async def test_so_many_at_once():
             tasks.create_task(push())
     assert most == 2
     assert now() == pytest.approx(3)
+
+
+@in_virtual_time
+async def test_nobody_waits_longer_than_patience_for_each_before():
+    throttle = Throttle(1, patience=0.5)
+
+    async def push(seconds):
+        async with throttle.place():
+            began = now()
+            await asyncio.sleep(seconds)
+        return began
+
+    async with asyncio.TaskGroup() as tasks:
+        pushes = [tasks.create_task(push(seconds)) for seconds in (0.1, 60, 60, 60)]
+        await asyncio.sleep(0.2)
+        pushes.append(tasks.create_task(push(60)))
+    assert [push.result() for push in pushes] == pytest.approx([0, 0.1, 0.6, 1.1, 1.6])
+
+
+@in_virtual_time
+async def test_a_place_is_not_lost_with_who_waited_for_it():
+    throttle = Throttle(1, patience=100)
+
+    async def push(seconds):
+        async with throttle.place():
+            await asyncio.sleep(seconds)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(push(1))
+        waiting = [tasks.create_task(push(1)) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        waiting[1].cancel()
+        await asyncio.sleep(0.5)
+        waiting[0].cancel()
+    assert waiting[2].done()
+    async with asyncio.timeout(0.1), throttle.place():
+        pass
 
 
 @in_virtual_time

@@ -7,7 +7,7 @@ import pytest
 from mizzen import protos
 from mizzen.compile.resource import CLUSTER
 from mizzen.errors import DecodeError
-from mizzen.xds.requests import NO_NAMES, Rejection, Request, decode_request, intern_names
+from mizzen.xds.requests import NO_NAMES, Rejection, Request, decode_request, intern_names, intern_versions
 
 _discovery = protos.package("envoy.service.discovery.v3")
 
@@ -82,3 +82,10 @@ def test_equal_names_are_one_object_while_somebody_uses_them():
     again = intern_names(["a", "b"])
     assert intern_names(["b", "a"]) is again
     assert before
+
+
+def test_equal_versions_are_one_object_while_somebody_uses_them():
+    one = intern_versions({"a": "1", "b": "2"})
+    assert intern_versions({"b": "2", "a": "1"}) is one
+    assert intern_versions({"a": "1", "b": "3"}) is not one
+    assert one.of == {"a": "1", "b": "2"}

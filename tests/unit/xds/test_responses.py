@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mizzen import protos
 from mizzen.compile.resource import CLUSTER, Resource, ResourceSet
+from mizzen.xds.requests import intern_versions
 from mizzen.xds.responses import Responses, with_nonce
 
 _discovery = protos.package("envoy.service.discovery.v3")
@@ -54,7 +55,7 @@ def test_a_difference_from_versions_is_that_from_a_set(responses):
     versions = {r.name: r.version for r in old}
     for scope, extra in ((None, NOTHING), (frozenset("ab"), frozenset("cz")), (NOTHING, frozenset("c"))):
         expected = responses.difference(old, new, scope, extra)
-        assert names(responses.since(versions, new, scope, extra)) == names(expected)
+        assert names(responses.since(intern_versions(versions), new, scope, extra)) == names(expected)
 
 
 def test_the_same_step_is_compared_and_encoded_once(responses):
@@ -67,10 +68,19 @@ def test_the_same_step_is_compared_and_encoded_once(responses):
     assert responses.encoded == 2
 
 
-def test_clients_that_come_back_alike_share_their_response(responses):
+def test_clients_that_come_back_with_the_same_are_compared_once(responses):
     new = resources(a="2", b="1")
-    one = responses.since({"a": "old", "b": new.get("b").version}, new, None)
-    two = responses.since({"a": "older", "b": new.get("b").version}, new, None)
+    for _ in range(3):
+        difference = responses.since(intern_versions({"a": "old", "gone": "1"}), new, None)
+    assert names(difference) == (["a", "b"], ["gone"])
+    assert responses.compared == 1
+
+
+def test_clients_that_need_the_same_share_their_response(responses):
+    new = resources(a="2", b="1")
+    current = new.get("b").version
+    one = responses.since(intern_versions({"a": "old", "b": current}), new, None)
+    two = responses.since(intern_versions({"a": "older", "b": current}), new, None)
     assert one is two
 
 

@@ -92,7 +92,7 @@ def check(pair: Pair) -> None:
     for watch in filter(lambda w: w.asks, pair.session.watches.values()):
         assert watch.state is State.SYNCED, watch.type_url
         assert watch.accepted == watch.sent == pair.mesh.answer(watch)
-        assert not (watch.in_flight or watch.owed or watch.asked)
+        assert (watch.in_flight, watch.owed, watch.asked) == ((), frozenset(), frozenset())
 
 
 @given(programs)
