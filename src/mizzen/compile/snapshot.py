@@ -5,8 +5,8 @@ select what matters for the proxy and pass the selection on, so that proxies tha
 Golden cases: all.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from mizzen import protos
 from mizzen.api.mesh.proxy import ProxyHeaders
@@ -166,9 +166,14 @@ def _secrets(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     return secrets.secrets(db, proxy.namespace, names or frozenset())
 
 
+def _extensions(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    return application.extension_configurations(db, proxy, names or frozenset())
+
+
 _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
     resource.CLUSTER: _clusters,
     resource.ENDPOINT: _endpoints,
+    resource.EXTENSION: _extensions,
     resource.LISTENER: _listeners,
     resource.NAME_TABLE: _name_table,
     resource.SECRET: _secrets,
@@ -182,31 +187,45 @@ def everything(db: Engine, proxy: Proxy) -> dict[str, ResourceSet]:
     found["endpoints"] = resources(db, proxy, resource.ENDPOINT, endpoint_names(found["clusters"]))
     found["listeners"] = resources(db, proxy, resource.LISTENER, None)
     found["routes"] = resources(db, proxy, resource.ROUTE, route_names(found["listeners"]))
+    found["extensions"] = resources(db, proxy, resource.EXTENSION, extension_names(found["listeners"]))
     return found
 
 
 def route_names(listeners: ResourceSet) -> frozenset[str]:
     """The route configurations that Envoy asks for once it has these listeners."""
+    managers = (manager for listener in listeners for manager in _managers(listener.message()))
+    return frozenset(manager.rds.route_config_name for manager in managers if manager.HasField("rds"))
+
+
+def extension_names(listeners: ResourceSet) -> frozenset[str]:
+    """The extension configurations that Envoy asks for once it has these listeners."""
     found: set[str] = set()
     for listener in listeners:
         message: Any = listener.message()
-        chains = [*message.filter_chains]
-        if message.HasField("default_filter_chain"):
-            chains.append(message.default_filter_chain)
-        for chain in chains:
-            for network_filter in chain.filters:
-                if network_filter.typed_config.type_url == _CONNECTION_MANAGER:
-                    manager: Any = protos.unpack(network_filter.typed_config)
-                    if manager.HasField("rds"):
-                        found.add(manager.rds.route_config_name)
+        filters = [*message.listener_filters, *(f for chain in _chains(message) for f in chain.filters)]
+        filters += [f for manager in _managers(message) for f in manager.http_filters]
+        found.update(each.name for each in filters if each.HasField("config_discovery"))
     return frozenset(found)
+
+
+def _chains(listener: Any) -> list[Any]:
+    chains = [*listener.filter_chains]
+    return [*chains, listener.default_filter_chain] if listener.HasField("default_filter_chain") else chains
+
+
+def _managers(listener: Any) -> Iterator[Any]:
+    """The connection managers of a listener."""
+    for chain in _chains(listener):
+        for network_filter in chain.filters:
+            if network_filter.typed_config.type_url == _CONNECTION_MANAGER:
+                yield protos.unpack(network_filter.typed_config)
 
 
 def endpoint_names(clusters: ResourceSet) -> frozenset[str]:
     """The load assignments that Envoy asks for once it has these clusters."""
-    return frozenset(r.name for r in clusters if _is_eds(r))
-
-
-def _is_eds(found: Resource) -> bool:
-    message: Any = found.message()
-    return bool(message.HasField("eds_cluster_config"))
+    messages = ((cluster.name, cast(Any, cluster.message())) for cluster in clusters)
+    return frozenset(
+        message.eds_cluster_config.service_name or name
+        for name, message in messages
+        if message.HasField("eds_cluster_config")
+    )

@@ -55,7 +55,7 @@ class PatchId(NamedTuple):
 
     namespace: str
     name: str
-    index: int
+    position: int
 
     @property
     def key(self) -> Key:
@@ -92,8 +92,8 @@ def select(db: Engine, proxy: Proxy) -> Selection:
     node: dict[str, Any] = msgspec.json.decode(proxy.metadata)
     parts: dict[Part, list[PatchId]] = {}
     for envoy_filter in applying:
-        for index, patch in _patches(envoy_filter, proxy.kind, node):
-            identity = PatchId(envoy_filter.metadata.namespace, envoy_filter.metadata.name, index)
+        for position, patch in _patches(envoy_filter, proxy.kind, node):
+            identity = PatchId(envoy_filter.metadata.namespace, envoy_filter.metadata.name, position)
             parts.setdefault(_PARTS[patch.apply_to], []).append(identity)
     return Selection(**{part: tuple(ids) for part, ids in parts.items()})
 
@@ -118,7 +118,7 @@ def _patches(
     envoy_filter: EnvoyFilter, kind: Kind, node: Mapping[str, Any]
 ) -> Iterator[tuple[int, EnvoyConfigObjectPatch]]:
     """The patches that this kind of proxy, of this version and metadata, is meant by. Extensions have no context."""
-    for index, patch in enumerate(envoy_filter.spec.config_patches):
+    for position, patch in enumerate(envoy_filter.spec.config_patches):
         part = _PARTS.get(patch.apply_to)
         if part is None or patch.patch is None:
             continue
@@ -128,7 +128,7 @@ def _patches(
                 continue
             if match.proxy is not None and not _is_meant(match.proxy, node):
                 continue
-        yield index, patch
+        yield position, patch
 
 
 def _is_meant(match: ProxyMatch, node: Mapping[str, Any]) -> bool:

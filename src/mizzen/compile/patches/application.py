@@ -6,13 +6,15 @@ and the shared queries are asked.
 """
 
 from mizzen.compile import resource
-from mizzen.compile.patches import clusters, listeners, routes
+from mizzen.compile.patches import clusters, extensions, listeners, routes
 from mizzen.compile.patches.clusters import InboundHosts
 from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.resource import ResourceSet
 from mizzen.incremental import Engine, query
-from mizzen.model import envoy_filters, gateways, scope, targets, workloads
+from mizzen.model import envoy_filters, gateways, scope, targets, wasm, workloads
+from mizzen.model.attachments import Audience
 from mizzen.model.proxy import Proxy
+from mizzen.model.wasm import Extension
 
 
 def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
@@ -30,6 +32,19 @@ def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
         of_routes = routes.Client(kind=proxy.kind, dialect=proxy.dialect, served_ports=ports)
         return routes.routes(db, pristine, chosen.routes, of_routes)
     return PatchedSet(resources=pristine)
+
+
+def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> ResourceSet:
+    """The extension configurations that the proxy asks for."""
+    chosen = envoy_filters.select(db, proxy)
+    return extensions.configurations(db, names, chosen.extensions, proxy_extensions(db, proxy), proxy.dialect)
+
+
+@query
+def proxy_extensions(db: Engine, proxy: Proxy) -> tuple[Extension, ...]:
+    """The extensions that are for the proxy, in order."""
+    labels = workloads.proxy_workload(db, proxy).labels
+    return wasm.extensions(db, Audience(proxy.kind, proxy.namespace, labels))
 
 
 @query

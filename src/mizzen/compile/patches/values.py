@@ -103,9 +103,9 @@ def patches(db: Engine, ids: tuple[PatchId, ...]) -> list[ReadyPatch]:
 def examined(db: Engine, identity: PatchId) -> ReadyPatch | Problem | None:
     """The patch, or what is wrong with it; None where there is no such patch, or it is not for here."""
     envoy_filter: EnvoyFilter | None = db.input(identity.key)
-    if envoy_filter is None or identity.index >= len(envoy_filter.spec.config_patches):
+    if envoy_filter is None or identity.position >= len(envoy_filter.spec.config_patches):
         return None
-    found = envoy_filter.spec.config_patches[identity.index]
+    found = envoy_filter.spec.config_patches[identity.position]
     if found.apply_to == "BOOTSTRAP":
         return None
     fault = _written_fault(found)
@@ -127,7 +127,7 @@ def build_problem(identity: PatchId, path: str, message: str) -> Problem:
     """A Problem of one patch."""
     return Problem(
         key=identity.key,
-        path=f"spec.configPatches[{identity.index}].{path}",
+        path=f"spec.configPatches[{identity.position}].{path}",
         message=message,
         code="unusable-patch",
     )
