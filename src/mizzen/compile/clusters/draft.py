@@ -7,6 +7,7 @@ the whole decides: the HTTP protocol options and the thresholds. A draft lives i
 from typing import Any
 
 from mizzen import protos
+from mizzen.compile import dns_discovery
 from mizzen.compile.filters import peers
 from mizzen.compile.upstreams import Upstream
 from mizzen.compile.values import MAX_UINT32, wrapped
@@ -65,7 +66,10 @@ class Draft:
             metadata[peers.METADATA] = protos.struct(self.peer_metadata)
         if metadata:
             fields["metadata"] = {"filter_metadata": metadata}
-        return _cluster_v3.Cluster(**fields)
+        cluster = _cluster_v3.Cluster(**fields)
+        if dialect == "envoy":
+            dns_discovery.to_extension(cluster)
+        return cluster
 
     def _http_options(self) -> Any | None:
         options: dict[str, Any] = {}

@@ -75,10 +75,19 @@ def build_table(clusters: list[Json], *, named: bool = False) -> Table:
 def _row(cluster: Json) -> Row:
     name = _parsed(cluster)
     origin = dump.describe_origin(dump.message(cluster, "metadata"))
-    kind = dump.text(cluster, "type") or "STATIC"
+    kind = _discovery_type(cluster)
     if not name.direction:
         return name.fqdn, "-", "-", "-", kind, origin
     return name.fqdn, str(name.port), name.subset or "-", name.direction, kind, origin
+
+
+def _discovery_type(cluster: Json) -> str:
+    """Istio's word for how endpoints are found, which upstream Envoy knows as an extension where it is by DNS."""
+    extension = dump.message(cluster, "cluster_type")
+    if dump.text(extension, "name") != "envoy.cluster.dns":
+        return dump.text(cluster, "type") or "STATIC"
+    config = dump.message(extension, "typed_config")
+    return "LOGICAL_DNS" if dump.field(config, "all_addresses_in_single_endpoint") is True else "STRICT_DNS"
 
 
 def _parsed(cluster: Json) -> ClusterName:

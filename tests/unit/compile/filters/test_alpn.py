@@ -30,7 +30,13 @@ def test_upstream_envoy_writes_the_http11_words_unless_a_route_says_otherwise():
     found = protos.to_json(alpn.build_http_filter("envoy"))
     assert found["name"] == alpn.ROUTE_FILTER
     assert words(found["typedConfig"]) == "istio-http/1.1,istio,http/1.1"
+    assert words(protos.any_to_json(alpn.build_route_override(""))) == "istio-http/1.1,istio,http/1.1"
     assert words(protos.any_to_json(alpn.build_route_override("http2"))) == "istio-h2,istio,h2"
+    as_spoken = words(protos.any_to_json(alpn.build_route_override("downstream")))
+    assert as_spoken == (
+        '%CEL(request.protocol == "HTTP/2" || request.protocol == "HTTP/3"'
+        ' ? "istio-h2,istio,h2" : "istio-http/1.1,istio,http/1.1")%'
+    )
 
 
 def test_a_route_can_switch_it_off():
