@@ -13,6 +13,7 @@ import msgspec
 
 from mizzen.errors import LocalError
 from mizzen.local.isolation import Isolation
+from mizzen.local.processes import Identity, build_identity_options
 from mizzen.local.runtime import Container, Pod, State
 
 PROXY = "istio-proxy"
@@ -48,9 +49,8 @@ def build_entry(state: State, pod: Pod, name: str, command: tuple[str, ...]) -> 
         directory = os.readlink(process / "cwd")
     except OSError as error:
         raise LocalError(f"cannot look into {pod.name}.{pod.namespace}: {error.strerror}") from error
-    argv = list(command)
-    if container.uid is not None:
-        argv = ["setpriv", f"--reuid={container.uid}", f"--regid={container.uid}", "--clear-groups", "--", *argv]
+    identity = Identity(uid=container.uid, gid=container.gid, capabilities=container.capabilities)
+    argv = ["setpriv", "--no-new-privs", *build_identity_options(identity), "--", *command]
     if isolation.namespaces:
         user = [] if isolation is Isolation.ROOT else ["--user", "--preserve-credentials"]
         argv = ["nsenter", f"--target={container.pid}", *user, "--net", "--mount", f"--wd={directory}", "--", *argv]

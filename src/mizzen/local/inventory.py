@@ -36,7 +36,7 @@ trustDomain: cluster.local
 defaultConfig:
   concurrency: 1
   proxyMetadata:
-    ISTIO_META_DNS_CAPTURE: "false"
+    ISTIO_META_DNS_CAPTURE: "true"
 """
 
 

@@ -58,13 +58,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 def build_argv(command: Command) -> tuple[str, ...]:
     """The command with the small tools in front that change file system and user, each replacing itself by the next."""
     argv = command.argv
-    identity = command.identity
-    options: list[str] = []
-    if identity.uid is not None:
-        options += [f"--reuid={identity.uid}", f"--regid={identity.gid}", "--clear-groups"]
-        if identity.capabilities:
-            listed = ",".join(f"+{name}" for name in identity.capabilities)
-            options += [f"--inh-caps={listed}", f"--ambient-caps={listed}"]
+    options = build_identity_options(command.identity)
     if command.bound_to_parent:
         options += ["--pdeathsig=KILL"]
     argv = ("setpriv", "--no-new-privs", *options, "--", *argv)
@@ -72,6 +66,17 @@ def build_argv(command: Command) -> tuple[str, ...]:
         binding = ("sh", "-c", _BIND_RESOLV_CONF, "sh", str(command.resolv_conf))
         argv = ("unshare", "--mount", "--propagation=private", *binding, *argv)
     return argv
+
+
+def build_identity_options(identity: Identity) -> list[str]:
+    """The options of setpriv that make a process this user, with these rights and no other."""
+    if identity.uid is None:
+        return []
+    options = [f"--reuid={identity.uid}", f"--regid={identity.gid}", "--clear-groups"]
+    if identity.capabilities:
+        listed = ",".join(f"+{name}" for name in identity.capabilities)
+        options += [f"--inh-caps={listed}", f"--ambient-caps={listed}"]
+    return options
 
 
 class Process:

@@ -28,6 +28,8 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pid: int = 0
     uid: int | None = None
+    gid: int | None = None
+    capabilities: tuple[str, ...] = ()
     ready: bool = False
     restarts: int = 0
     message: str = ""

@@ -13,7 +13,7 @@ import msgspec
 from mizzen.api.kube.pods import Container, Probe
 from mizzen.local import runtime
 from mizzen.local.pods import probes
-from mizzen.local.processes import Command, Process, Supervisor
+from mizzen.local.processes import Command, Identity, Process, Supervisor
 
 _EAGER_SECONDS = 0.2
 _STOP_SECONDS = 10.0
@@ -37,10 +37,13 @@ class Running:
         self._changed = changed
         self._passing = container.readiness_probe is None
         self._was_ready = asyncio.Event()
+        self._identity = Identity()
         self.supervisor = Supervisor(self._command, self._refresh, lambda code: restarts(restart_policy, code), ended)
 
     async def _command(self) -> Command:
-        return self._build()
+        command = self._build()
+        self._identity = command.identity
+        return command
 
     @property
     def ready(self) -> bool:
@@ -60,7 +63,9 @@ class Running:
         return runtime.Container(
             name=self.container.name,
             pid=process.host_pid if process else 0,
-            uid=self._build().identity.uid if process else None,
+            uid=self._identity.uid,
+            gid=self._identity.gid,
+            capabilities=self._identity.capabilities,
             ready=self.ready,
             restarts=self.supervisor.restarts,
             message=self.supervisor.failure,
