@@ -60,6 +60,7 @@ async def serve(
     push: Push | None = None,
     xds: Xds | None = None,
     opened: bool = True,
+    port: int = 0,
 ) -> AsyncIterator[Serving]:
     """Serve until the block ends; `inputs` are (type URL, name, content)."""
     engine = Engine()
@@ -70,7 +71,7 @@ async def serve(
         settings=Settings(push=push or Push(debounce_after=QUIET), xds=xds or Xds(stop_grace=0.1)),
     )
     server = Server([discovery.handler()], xds or Xds(stop_grace=0.1))
-    port = server.listen("127.0.0.1:0", credentials)
+    port = server.listen(f"127.0.0.1:{port}", credentials)
     if opened:
         discovery.pusher.open()
     pushing = asyncio.get_running_loop().create_task(discovery.pusher.run())

@@ -204,7 +204,11 @@ class DeltaSession(Session):
         names = intern_names(named if everything else {*named, *request.initial_versions})
         watch = self.watches[request.type_url] = Watch(request.type_url, wildcard=everything, names=names)
         watch.asked = names if len(names) == len(named) else intern_names(named)
-        watch.held = intern_versions(request.initial_versions) if request.initial_versions else None
+        held = request.initial_versions
+        if not everything:
+            # What is named is answered anyway; only the rest is compared.
+            held = {name: version for name, version in held.items() if name not in named}
+        watch.held = intern_versions(held) if held else None
         watch.must_answer = everything and not request.initial_versions
         self.due.add(request.type_url)
 
