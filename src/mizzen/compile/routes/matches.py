@@ -4,16 +4,18 @@ Golden cases: networking/vs-match-matrix, gateway/header-canary, security/* (cla
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from mizzen.api.networking.virtual_service import HTTPMatchRequest, StringMatch
+from mizzen.compile.filters.dialect import Dialect
 
 _CLAIM = "@request.auth.claims"
 _BRACKETED = re.compile(r"\[([^\]]*)\]")
 _JWT_FILTER = "envoy.filters.http.jwt_authn"
 
 
-def build_match(match: HTTPMatchRequest | None, *, gateway_semantics: bool) -> dict[str, Any]:
+def build_match(match: HTTPMatchRequest | None, dialect: Dialect, *, gateway_semantics: bool) -> dict[str, Any]:
     """The fields of a RouteMatch; no match at all takes every path."""
     if match is None:
         return {"prefix": "/"}
@@ -27,7 +29,7 @@ def build_match(match: HTTPMatchRequest | None, *, gateway_semantics: bool) -> d
         if path is None:
             headers.append(_header(name, condition, inverted=inverted))
         else:
-            claims.append(_claim(path, condition, inverted=inverted))
+            claims.append(_claim(path, condition, dialect, inverted=inverted))
     for pseudo, required in ((":method", match.method), (":authority", match.authority), (":scheme", match.scheme)):
         if required is not None:
             headers.append(_header(pseudo, required, inverted=False))
@@ -90,17 +92,36 @@ def _claim_path(name: str) -> list[str] | None:
     return rest.removeprefix(".").split(".") if rest.startswith(".") else None
 
 
-def _claim(path: list[str], condition: StringMatch, *, inverted: bool) -> dict[str, Any]:
-    single = {"string_match": string_matcher(condition) or {}}
-    value = {"or_match": {"value_matchers": [{"list_match": {"one_of": single}}, single]}}
+def _claim(path: list[str], condition: StringMatch, dialect: Dialect, *, inverted: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "filter": _JWT_FILTER,
         "path": [{"key": key} for key in ("payload", *path)],
-        "value": value,
+        "value": _claim_value(string_matcher(condition), dialect),
     }
     if inverted:
         fields["invert"] = True
     return fields
+
+
+def _claim_value(matcher: dict[str, Any] | None, dialect: Dialect) -> dict[str, Any]:
+    """A claim's text, or one of its texts. The reference writes an empty matcher where any value will do, for which
+    every Envoy refuses the whole route configuration; upstream Envoy is asked whether there is one."""
+    if matcher is None and dialect == "envoy":
+        return {"present_match": True}
+    single = {"string_match": matcher or {}}
+    return {"or_match": {"value_matchers": [{"list_match": {"one_of": single}}, single]}}
+
+
+def regexes(fields: dict[str, Any]) -> Iterator[str]:
+    """The regular expressions of a match."""
+    matchers = [entry.get("string_match", {}) for entry in fields.get("headers", ())]
+    matchers += [entry.get("string_match", {}) for entry in fields.get("query_parameters", ())]
+    for entry in fields.get("dynamic_metadata", ()):
+        alternatives = entry["value"].get("or_match", {}).get("value_matchers", ())
+        matchers += [one["string_match"] for one in alternatives if "string_match" in one]
+    for matcher in (fields, *matchers):
+        if "safe_regex" in matcher:
+            yield matcher["safe_regex"]["regex"]
 
 
 def is_catch_all(fields: dict[str, Any]) -> bool:

@@ -101,8 +101,9 @@ def _build(
     place: Place,
 ) -> EncodedRoute | None:
     semantics = ref.is_gateway_api
-    matched = matches.build_match(match, gateway_semantics=semantics)
-    if not _is_acceptable(matched):
+    matched = matches.build_match(match, client.dialect, gateway_semantics=semantics)
+    # Envoy would refuse the whole configuration for one expression that RE2 does not take.
+    if not all(map(is_valid_regex, matches.regexes(matched))):
         return None
     fields: dict[str, Any] = {
         "match": matched,
@@ -181,16 +182,6 @@ def _mirrors(
         if mirror.destination is not None:
             found.append((resolve(db, client, mirror.destination, ref.namespace, place), mirror.percentage, 100))
     return found
-
-
-def _is_acceptable(matched: dict[str, Any]) -> bool:
-    """Whether Envoy takes every regular expression of the match."""
-    expressions = [matched["safe_regex"]["regex"]] if "safe_regex" in matched else []
-    for entry in (*matched.get("headers", ()), *matched.get("query_parameters", ())):
-        expression = entry.get("string_match", {}).get("safe_regex", {}).get("regex")
-        if expression is not None:
-            expressions.append(expression)
-    return all(is_valid_regex(e) for e in expressions)
 
 
 def is_valid_regex(expression: str) -> bool:
