@@ -97,7 +97,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             Addresses(pods=hub, private=private),
             credentials,
             self.options.manifests,
-            {**self.base_environ, **self.marker, "POD_NAME": f"mizzen-{self.layout.name}"},
+            {**self.environ, **self.marker, "POD_NAME": f"mizzen-{self.layout.name}"},
             changed,
             say,
             bound_to_parent=not self.isolation.namespaces,
@@ -139,7 +139,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(config, ca_address=f"{self.control_plane_address}:{SECURE_PORT}")
 
     def _agent_environ(self) -> Mapping[str, str]:
-        environ = {"ENVOY_PATH": str(find_envoy("", "")), "ISTIOD_SAN": CONTROL_PLANE_NAME}
+        environ = {name: value for name, value in self.environ.items() if name.startswith("PYTHON")}
+        environ |= {"ENVOY_PATH": str(find_envoy("", "")), "ISTIOD_SAN": CONTROL_PLANE_NAME}
         if self.isolation is Isolation.SINGLE:
             environ["MIZZEN_SOCKET_MARK"] = str(ways.SOCKET_MARK)
         return environ
