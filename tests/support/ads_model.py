@@ -174,7 +174,8 @@ class Pair:
             self.deliver_requests(1)
             self.serve()
             self.deliver_response(accept=True)
-            idle = not (self.session.due or self.to_server or self.to_client or self._planned)
+            under_way = self.to_server or self.to_client or self._planned
+            idle = not (self.session.due or self.session.ready or self.session.waiting or under_way)
             if idle and not before[0]:
                 return
         raise AssertionError("the conversation never ends")

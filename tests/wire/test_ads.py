@@ -72,6 +72,21 @@ async def test_endpoints_follow_a_changed_cluster_unasked_and_before_its_ack(del
         assert (clusters.type_url, endpoints.type_url, endpoints.names) == (CLUSTER, ENDPOINT, ["a"])
 
 
+@both
+async def test_routes_wait_for_new_clusters_but_not_for_ever(delta):
+    async with serve(MESH) as serving, Client(serving.target, delta=delta) as client:
+        await converse(client)
+        for number, accepts in enumerate((True, False)):
+            serving.set(CLUSTER, f"new-{number}", "1")
+            serving.set(ROUTE, "r", f"to new-{number}")
+            clusters = await client.read()
+            assert clusters.type_url == CLUSTER
+            await client.read_nothing(0.3)
+            if accepts:
+                await client.ack(clusters)
+            assert (await client.read_acked(2.0)).type_url == ROUTE
+
+
 async def test_a_removed_cluster_leaves_after_the_route_that_used_it():
     async with serve(MESH) as serving, Client(serving.target) as client:
         await converse(client)

@@ -68,6 +68,24 @@ async def test_a_route_moves_to_another_cluster_and_the_first_leaves_without_a_f
             assert set(statuses) == {200}
 
 
+@both
+async def test_a_route_to_a_new_cluster_fails_no_request(tmp_path, delta):
+    async with upstream() as port, serve() as serving:
+        mesh = Mesh(port)
+        mesh.everything(serving)
+        async with envoy(tmp_path, mesh, serving.port, delta=delta) as proxy:
+            await is_synced(serving)
+            await eventually_ok(proxy)
+            async with proxy.traffic() as statuses:
+                for number in range(10):
+                    before = await proxy.stats()
+                    mesh.cluster(serving, f"new-{number}", seconds=1)
+                    mesh.endpoints(serving, f"new-{number}")
+                    mesh.route(serving, f"new-{number}")
+                    await proxy.until(http__in__rds__r__update_success=before["http.in.rds.r.update_success"] + 1)
+            assert set(statuses) == {200}
+
+
 async def test_a_control_plane_that_comes_back_sends_only_what_differs(tmp_path):
     async with upstream() as port:
         mesh = Mesh(port)

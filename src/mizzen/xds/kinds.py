@@ -14,6 +14,9 @@ ORDER = (CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET)
 LEAVE_LAST = (ROUTE, SECRET, CLUSTER, ENDPOINT)
 """Kinds whose removals wait until everything else of the push was said, and in which order they are said then."""
 
+NEED_CLUSTERS = frozenset((LISTENER, ROUTE))
+"""Kinds that send requests to clusters: to one that the client does not have at work yet they fail."""
+
 EXPLICIT = frozenset((ENDPOINT, ROUTE, SECRET, EXTENSION))
 """Kinds that are subscribed to by name only; an empty list of names means none. For all others it means all."""
 

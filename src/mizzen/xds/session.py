@@ -2,15 +2,15 @@
 
 `receive` takes a decoded request and leaves in `due` the types that may need a response; `mark` adds those that a
 change reached. The owner then fetches what each should hold (`Watch.asks`) and hands all of it to `plan` in one go;
-`next` yields the responses one by one: what is used before what uses it, removals after both. Nothing waits for an
-ACK, because an Envoy sends none for clusters until it has their endpoints; those follow unasked.
+`next` yields the responses one by one: what is used before what uses it, removals after both. Endpoints follow clusters
+unasked and at once, because an Envoy does not ACK clusters before it has those. Only listeners and routes wait for that
+ACK, and only where clusters are new: a request to a cluster that still warms fails. The owner bounds this wait.
 
 Fetching resources, encoding them and moving bytes are elsewhere (`roots`, `responses`, `stream`).
 """
 
 import abc
 import enum
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -47,7 +47,6 @@ class Response(NamedTuple):
 
 
 class _Step(NamedTuple):
-    type_url: str
     asks: Asks
     target: ResourceSet
 
@@ -55,7 +54,6 @@ class _Step(NamedTuple):
 class _Leaving(NamedTuple):
     """A removal that waits for the end of the plan."""
 
-    type_url: str
     target: ResourceSet
     names: Names
 
@@ -71,8 +69,10 @@ class Session(abc.ABC):
         self._served = served
         self._token = token
         self._count = 0
-        self._steps: deque[_Step] = deque()
-        self._leaving: list[_Leaving] = []
+        self._steps: dict[str, _Step] = {}
+        self._leaving: dict[str, _Leaving] = {}
+        self._new_clusters = ""
+        """Nonce of the response that brought the client clusters it did not have; empty when that is of no interest."""
         self.watches: dict[str, Watch] = {}
         self.due: set[str] = set()
 
@@ -109,35 +109,62 @@ class Session(abc.ABC):
         return [self.watches[t] for t in kinds.in_order(due) if t in self.watches]
 
     def plan(self, targets: Mapping[str, ResourceSet]) -> None:
-        """What the client should hold of each type; all of one state of the mesh."""
-        for type_url in kinds.in_order(targets):
+        """What the client should hold of each type; all of one state of the mesh. Replaces what still waits."""
+        for type_url, target in targets.items():
             watch = self.watches.get(type_url)
             if watch is not None:
-                self._steps.append(_Step(type_url, watch.asks, targets[type_url]))
+                self._steps[type_url] = _Step(watch.asks, target)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a part of the plan waits until new clusters are at work."""
+        return bool(self._steps) and self._warming
+
+    @property
+    def ready(self) -> bool:
+        """Whether such a part waits no longer."""
+        return bool(self._steps) and not self._warming
+
+    @property
+    def _warming(self) -> bool:
+        if not self._new_clusters:
+            return False
+        clusters = self.watches.get(CLUSTER)
+        return clusters is not None and any(sent.nonce == self._new_clusters for sent in clusters.in_flight)
+
+    def stop_waiting(self) -> None:
+        """Go on without the client's word that its new clusters are at work."""
+        self._new_clusters = ""
 
     def union(self, one: ResourceSet, other: ResourceSet) -> ResourceSet:
         """The answers to two questions of one subscription, put together."""
         return self._responses.union(one, other)
 
     def next(self, now: float) -> Response | None:
-        """The next response of the plan, to be sent before the next call; None at its end."""
-        while self._steps:
-            step = self._steps.popleft()
-            watch = self.watches.get(step.type_url)
+        """The next response, to be sent before the next call; None when there is none, or none that may go now."""
+        while (type_url := self._next_step()) is not None:
+            step = self._steps.pop(type_url)
+            watch = self.watches.get(type_url)
             # A subscription that changed meanwhile is due again, with resources that fit it.
             if watch is not None and watch.asks == step.asks:
-                hold = bool(self._steps) and step.type_url in kinds.LEAVE_LAST
+                hold = bool(self._steps) and type_url in kinds.LEAVE_LAST
                 response = self._update(watch, step.target, hold, now)
                 if response is not None:
                     return response
-        self._leaving.sort(key=lambda leaving: kinds.LEAVE_LAST.index(leaving.type_url))
-        while self._leaving:
-            leaving = self._leaving.pop(0)
-            watch = self.watches.get(leaving.type_url)
+        while self._leaving and not self._steps:
+            type_url = min(self._leaving, key=kinds.LEAVE_LAST.index)
+            leaving, watch = self._leaving.pop(type_url), self.watches.get(type_url)
             if watch is not None and watch.sent is not None:
                 response = self._remove(watch, leaving, now)
                 if response is not None:
                     return response
+        return None
+
+    def _next_step(self) -> str | None:
+        warming = self._warming
+        for type_url in kinds.in_order(self._steps):
+            if not (warming and type_url in kinds.NEED_CLUSTERS):
+                return type_url
         return None
 
     # -- the variants' own ----------------------------------------------------------------------------------------
@@ -160,19 +187,23 @@ class Session(abc.ABC):
     # -- shared steps ---------------------------------------------------------------------------------------------
 
     def _send(self, watch: Watch, target: ResourceSet, difference: Difference, body: bytes, now: float) -> Response:
+        nonce = self._next_nonce()
         self._count += 1
-        nonce = f"{self._token}{self._count}"
         watch.record(Sent(nonce, target, difference), now)
         removed = len(difference.removed) if self.delta else 0
         return Response(watch.type_url, nonce, with_nonce(body, nonce), len(difference.upserts), removed)
 
-    def _follow_with_endpoints(self, clusters: Names) -> None:
-        """Clusters were sent: Envoy holds each one back until its endpoints come, and does not ask for them again."""
+    def _note_clusters(self, watch: Watch, clusters: Names) -> None:
+        """These clusters are being sent. Envoy holds each back until its endpoints come, and does not ask again."""
         endpoints = self.watches.get(ENDPOINT)
-        if endpoints is not None:
-            wanted = clusters & endpoints.names
-            if wanted:
-                endpoints.asked = endpoints.asked | wanted
+        wanted = clusters & endpoints.names if endpoints is not None else NO_NAMES
+        if endpoints is not None and wanted:
+            endpoints.asked = endpoints.asked | wanted
+        if any(watch.sent is None or name not in watch.sent for name in clusters):
+            self._new_clusters = self._next_nonce()
+
+    def _next_nonce(self) -> str:
+        return f"{self._token}{self._count + 1}"
 
 
 class DeltaSession(Session):
@@ -230,13 +261,16 @@ class DeltaSession(Session):
 
     def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
         extra = watch.asked | watch.owed if watch.owed else watch.asked
+        late = self._leaving.pop(watch.type_url, None)
+        if late is not None:
+            extra = extra | late.names
         scope = self._scope(watch)
         if watch.held is not None and watch.sent is None:
             difference = self._responses.since(watch.held, target, scope, extra)
         else:
             difference = self._responses.difference(watch.sent, target, scope, extra)
         if hold and difference.removed:
-            self._leaving.append(_Leaving(watch.type_url, target, frozenset(difference.removed)))
+            self._leaving[watch.type_url] = _Leaving(target, frozenset(difference.removed))
             difference = difference.additions
         if not difference and not watch.must_answer:
             watch.settle(target)
@@ -244,7 +278,7 @@ class DeltaSession(Session):
         watch.asked = watch.owed = NO_NAMES
         watch.held = None
         if watch.type_url == CLUSTER:
-            self._follow_with_endpoints(difference.upserted)
+            self._note_clusters(watch, difference.upserted)
         return self._send(watch, target, difference, self._responses.delta_body(difference), now)
 
     def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
@@ -307,16 +341,17 @@ class SotwSession(Session):
         if not watch.whole:
             return self._update_some(watch, target, now)
         goal = target
+        self._leaving.pop(watch.type_url, None)
         if hold and watch.sent is not None:
             goal = self._responses.union(target, watch.sent)
             if goal.version != target.version:
-                self._leaving.append(_Leaving(watch.type_url, target, NO_NAMES))
+                self._leaving[watch.type_url] = _Leaving(target, NO_NAMES)
         if watch.sent == goal and not watch.must_answer:
             watch.settle(goal)
             return None
         watch.asked = NO_NAMES
         if watch.type_url == CLUSTER:
-            self._follow_with_endpoints(self._responses.difference(watch.sent, goal, NO_NAMES).upserted)
+            self._note_clusters(watch, self._responses.difference(watch.sent, goal, NO_NAMES).upserted)
         return self._send_all(watch, goal, now)
 
     def _update_some(self, watch: Watch, target: ResourceSet, now: float) -> Response | None:

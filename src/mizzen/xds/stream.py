@@ -27,6 +27,9 @@ _log = observe.scope("ads")
 _ATTEMPTS = 3
 """How often a fetch starts anew because the mesh changed under it; the last one stands."""
 
+_WARMING_PATIENCE = 1.0
+"""Seconds that listeners and routes wait for the client to have new clusters at work."""
+
 Read = Callable[[], Awaitable[bytes | None]]
 """The next message; None at the end of the stream."""
 Write = Callable[[bytes], Awaitable[None]]
@@ -46,6 +49,8 @@ class Stream:
         "_roots",
         "_session",
         "_throttle",
+        "_timer",
+        "_unfinished",
         "_unserved",
         "_wake",
     )
@@ -61,6 +66,8 @@ class Stream:
         self._pace = pace
         self._followed: dict[str, tuple[Asks, tuple[Followed, ...]]] = {}
         self._pending: Push | None = None
+        self._unfinished: Push | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._unserved: frozenset[str] = frozenset()
         self._wake = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
@@ -123,7 +130,7 @@ class Stream:
         elif outcome is Outcome.EXPIRED:
             metrics.EXPIRED_NONCES.labels(kinds.short_name(request.type_url)).inc()
         self._follow(request.type_url)
-        if self._session.due:
+        if self._session.due or self._session.ready:
             self._wake.set()
 
     def _report_rejection(self, request: Request) -> None:
@@ -158,7 +165,8 @@ class Stream:
             self._roots.leave(self, followed)
 
     def leave(self) -> None:
-        """Let go of the roots; call it after the end."""
+        """Let go of everything; call it after the end."""
+        self._watch_clusters(False)
         for _, roots in self._followed.values():
             self._unfollow(roots)
         self._followed.clear()
@@ -198,14 +206,16 @@ class Stream:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._session.due:
+            while self._session.due or self._session.ready:
                 async with self._throttle.place():
                     await self._send_due(write)
             self._pending = None
+            self._watch_clusters(self._session.waiting)
 
     async def _send_due(self, write: Write) -> None:
         push, self._pending = self._pending, None
         if push is not None:
+            self._unfinished = push.merge(self._unfinished)
             metrics.QUEUE_TIME.observe(time.monotonic() - push.since)
             for reason in push.reasons:
                 metrics.TRIGGERS.labels(reason).inc()
@@ -218,8 +228,23 @@ class Stream:
             finished = time.monotonic()
             metrics.count_response(response.type_url, len(response.data), built - started, finished - built)
             started, sent = finished, True
-        if push is not None and sent:
-            metrics.CONVERGENCE.observe(started - push.since)
+        if self._unfinished is not None and not self._session.waiting:
+            if sent:
+                metrics.CONVERGENCE.observe(started - self._unfinished.since)
+            self._unfinished = None
+
+    def _watch_clusters(self, waiting: bool) -> None:
+        """Bound the wait for new clusters."""
+        if waiting and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_WARMING_PATIENCE, self._stop_waiting)
+        elif not waiting and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_waiting(self) -> None:
+        self._timer = None
+        self._session.stop_waiting()
+        self._wake.set()
 
     async def _write(self, response: Response, write: Write) -> None:
         try:

@@ -55,8 +55,18 @@ def settled(session: Session, mesh: Mesh) -> None:
     """Subscribe to everything the mesh has, all accepted."""
     for type_url in (CLUSTER, ENDPOINT, LISTENER, ROUTE):
         ask(session, type_url, *(("a", "b", SENTINEL) if type_url in (ENDPOINT, ROUTE) else ()))
-    for said in say_due(session, mesh):
-        ack(session, said, *(("a", "b", SENTINEL) if said.type_url in (ENDPOINT, ROUTE) and not session.delta else ()))
+    accept_all(session, mesh)
+
+
+def accept_all(session: Session, mesh: Mesh) -> list[str]:
+    """Say what is due and accept it, until nothing is left to say."""
+    told = []
+    while said := say_due(session, mesh):
+        for response in said:
+            told.append(response.short)
+            watch = session.watches[response.type_url]
+            ack(session, response, *(() if session.delta else watch.names))
+    return told
 
 
 # -- subscription -----------------------------------------------------------------------------------------------------
@@ -238,11 +248,79 @@ def test_what_is_used_goes_first_and_leaves_last(mesh, make):
         mesh.set(type_url, "b", None)
         mesh.set(type_url, "c", "1")
     session.mark(TYPES)
-    said = shorts(say_due(session, mesh))
+    said = accept_all(session, mesh)
     if session.delta:
         assert said == ["cds c", "lds c -b", "rds -b", "cds -b", "eds -b"]
     else:
         assert said == ["cds a b c sentinel", "lds a c sentinel", "cds a c sentinel"]
+
+
+@pytest.mark.parametrize("make", [DeltaSession, SotwSession])
+def test_listeners_and_routes_wait_for_new_clusters_and_removals_for_them(mesh, make):
+    session = make(Responses(), TYPES, "t/")
+    settled(session, mesh)
+    mesh.set(CLUSTER, "c", "1")
+    mesh.set(CLUSTER, "b", None)
+    mesh.set(ROUTE, "a", "to c")
+    mesh.set(LISTENER, "a", "1")
+    session.mark(TYPES)
+    [clusters] = say_due(session, mesh)
+    assert clusters.short == ("cds c" if session.delta else "cds a b c sentinel")
+    assert session.waiting
+    assert not session.ready
+    mesh.set(ROUTE, "a", "to c, newer")
+    session.mark(TYPES)
+    ask(session, ENDPOINT, "c", *(() if session.delta else ("a", "b", SENTINEL)), nonce=session.watches[ENDPOINT].nonce)
+    mesh.set(ENDPOINT, "c", "1")
+    [endpoints] = say_due(session, mesh)
+    assert endpoints.short == "eds c"
+    ack(session, clusters)
+    assert session.ready
+    listeners, routes, leaving = say_due(session, mesh)
+    assert listeners.contents["a"] == "1"
+    assert routes.contents == {"a": "to c, newer"}
+    assert leaving.short == ("cds -b" if session.delta else "cds a c sentinel")
+
+
+def test_the_wait_for_new_clusters_ends_with_a_rejection_or_by_order(mesh, delta):
+    settled(delta, mesh)
+    for name, end in (("c", lambda said: nack(delta, said)), ("d", lambda _: delta.stop_waiting())):
+        mesh.set(CLUSTER, name, "1")
+        mesh.set(ROUTE, "a", name)
+        delta.mark(TYPES)
+        [clusters] = say_due(delta, mesh)
+        assert not delta.ready
+        end(clusters)
+        assert delta.ready
+        assert shorts(say_due(delta, mesh)) == ["rds a"]
+
+
+def test_nothing_waits_for_a_cluster_that_the_client_had(mesh, delta):
+    settled(delta, mesh)
+    mesh.set(CLUSTER, "a", "1")
+    mesh.set(ROUTE, "a", "1")
+    delta.mark(TYPES)
+    assert shorts(say_due(delta, mesh)) == ["cds a", "eds a", "rds a"]
+
+
+def test_a_cluster_that_comes_back_before_it_left_stays(mesh, delta, sotw):
+    for session in (delta, sotw):
+        settled(session, mesh)
+        mesh.set(CLUSTER, "c", "1")
+        mesh.set(CLUSTER, "b", None)
+        mesh.set(ROUTE, "a", "1")
+        session.mark(TYPES)
+        assert len(say_due(session, mesh)) == 1
+        mesh.set(CLUSTER, "b", "back")
+        session.mark(TYPES)
+        again = say_due(session, mesh)
+        assert again[0].contents["b"] == "back"
+        session.stop_waiting()
+        assert shorts(say_due(session, mesh)) == ["rds a"]
+        assert session.watches[CLUSTER].sent == mesh.answer(session.watches[CLUSTER])
+        mesh.set(CLUSTER, "b", "0")
+        mesh.set(CLUSTER, "c", None)
+        mesh.set(ROUTE, "a", "0")
 
 
 def test_endpoints_follow_a_cluster_that_is_sent_again_without_waiting_for_its_ack(mesh, delta):

@@ -25,6 +25,7 @@ client_changes = st.one_of(
     st.tuples(st.just("wildcard"), st.booleans()),
     st.tuples(st.just("stale_nonce"), types, st.sampled_from(("", "stream0/1", "stream1/1", "stream1/2"))),
     st.tuples(st.just("forget"), types, name_sets),
+    st.tuples(st.just("stop_waiting")),
     st.tuples(st.just("connect")),
     st.tuples(st.just("come_back_with"), st.dictionaries(st.sampled_from((*NAMES, "gone")), st.sampled_from("12"))),
 )
@@ -42,16 +43,8 @@ def perform(pair: Pair, action: tuple) -> None:
                 pair.serve()
             for accept in answers:
                 pair.deliver_response(accept=accept)
-        case ("names", type_url, add, remove):
-            pair.change_names(type_url, add, remove)
-        case ("cluster_names", add, remove) if pair.delta:
-            pair.change_names(CLUSTER, add, remove)
-        case ("wildcard", wanted) if pair.delta:
-            pair.change_wildcard(CLUSTER, wanted)
-        case ("stale_nonce", type_url, nonce) if pair.delta or nonce:
-            names = () if pair.delta else tuple(sorted(pair.names[type_url]))
-            if nonce != pair.last_nonce[type_url]:
-                pair.request(type_url, nonce=nonce, names=names)
+        case ("stop_waiting",):
+            pair.session.stop_waiting()
         case ("connect",):
             pair.connect()
         case ("forget", type_url, names):
@@ -63,6 +56,23 @@ def perform(pair: Pair, action: tuple) -> None:
                 everything = pair.wildcard[type_url]
                 pair.held[type_url] = {n: v for n, v in versions.items() if everything or n in wanted}
             pair.connect()
+        case _:
+            subscribe(pair, action)
+
+
+def subscribe(pair: Pair, action: tuple) -> None:
+    """One request of the client's that changes a subscription, or is outdated."""
+    match action:
+        case ("names", type_url, add, remove):
+            pair.change_names(type_url, add, remove)
+        case ("cluster_names", add, remove) if pair.delta:
+            pair.change_names(CLUSTER, add, remove)
+        case ("wildcard", wanted) if pair.delta:
+            pair.change_wildcard(CLUSTER, wanted)
+        case ("stale_nonce", type_url, nonce) if pair.delta or nonce:
+            names = () if pair.delta else tuple(sorted(pair.names[type_url]))
+            if nonce != pair.last_nonce[type_url]:
+                pair.request(type_url, nonce=nonce, names=names)
 
 
 def finish(pair: Pair, mesh: Mesh) -> None:

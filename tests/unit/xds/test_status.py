@@ -89,10 +89,11 @@ def test_all_streams_can_be_ended(connections):
 def test_each_type_tells_what_was_sent_and_accepted(connections):
     mesh, front = Mesh(), connection(connections)
     session = front.session
-    session.receive(Request(type_url=ROUTE, names=("b", "a")))
     session.receive(Request(type_url=CLUSTER))
-    clusters, _ = say_due(session, mesh)
+    [clusters] = say_due(session, mesh)
     session.receive(Request(type_url=CLUSTER, nonce=clusters.nonce))
+    session.receive(Request(type_url=ROUTE, names=("b", "a")))
+    say_due(session, mesh)
     session.receive(Request(type_url=LISTENER))
     cds, lds, rds = front.types()
     assert [status.type_url for status in (cds, lds, rds)] == [CLUSTER, LISTENER, ROUTE]
