@@ -11,7 +11,7 @@ from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
 from mizzen.errors import MizzenError
 from mizzen.observe import REGISTRY
 from mizzen.settings import Push, Settings, Xds
-from mizzen.xds import metrics
+from mizzen.xds import kinds, metrics
 from mizzen.xds.server import Server
 from mizzen.xds.watch import State
 
@@ -224,6 +224,19 @@ async def test_a_client_that_does_not_read_holds_up_nobody():
             assert stuck.held[CLUSTER] == quick.held[CLUSTER]
 
 
+async def test_a_client_that_goes_away_in_the_middle_of_a_response_leaves_nothing_behind(caplog):
+    large = [(CLUSTER, f"c{n}", "x" * 50_000) for n in range(40)]
+    async with serve(large) as serving:
+        for number in range(5):
+            async with Client(serving.target, node=node(f"app-{number}"), reads=False) as client:
+                await client.subscribe(CLUSTER)
+                await eventually(lambda: len(serving.discovery.connections) == 1)
+                serving.set(CLUSTER, "c0", str(number))
+                await asyncio.sleep(2 * QUIET)
+            await eventually(lambda: len(serving.discovery.connections) == 0)
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
+
+
 async def test_what_departed_clients_followed_is_let_go():
     async with serve(MESH) as serving:
         for _ in range(3):
@@ -280,12 +293,14 @@ async def test_garbage_ends_the_stream():
         assert (await refused(client)).startswith("INVALID_ARGUMENT: not a discovery request")
 
 
-async def test_a_health_report_before_the_first_request_is_passed_over():
+async def test_health_reports_are_passed_over_even_before_the_first_request(caplog):
     async with serve(MESH) as serving, Client(serving.target) as client:
-        await client.subscribe("type.googleapis.com/istio.v1.HealthInformation")
+        await client.subscribe(kinds.HEALTH)
         client._first = True
         await client.subscribe(CLUSTER)
         assert (await client.read()).names == ["a", "b"]
+        await client.subscribe(kinds.HEALTH)
+    assert "not served" not in caplog.text
 
 
 async def test_an_unknown_type_is_passed_over_and_said_once(caplog):

@@ -16,8 +16,7 @@ from mizzen import settings as settings_module
 from mizzen.compile.resource import SECRET
 from mizzen.errors import AuthorityError, DecodeError, SessionError
 from mizzen.model.proxy import Proxy
-from mizzen.protos import TYPE_PREFIX
-from mizzen.xds import identity, metrics
+from mizzen.xds import identity, kinds, metrics
 from mizzen.xds.admission import Admission
 from mizzen.xds.generator import Generator
 from mizzen.xds.identity import Authenticator, Credentials, Identity, Refused
@@ -33,7 +32,6 @@ from mizzen.xds.stream import Stream
 _log = observe.scope("ads")
 
 SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
-_HEALTH = TYPE_PREFIX + "istio.v1.HealthInformation"
 _FIRST_REQUEST_WAIT = 30.0
 """Seconds that a client has to say who it is."""
 
@@ -131,7 +129,7 @@ class Discovery:
                         received = decode_request(data, delta=delta)
                     except DecodeError as broken:
                         raise Refused("INVALID_ARGUMENT", str(broken)) from broken
-                    if received.request.type_url != _HEALTH:
+                    if received.request.type_url != kinds.HEALTH:
                         return received
         except TimeoutError:
             raise Refused("INVALID_ARGUMENT", "missing node information: no request came") from None

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, NAME_TABLE, ROUTE, SECRET
 from mizzen.protos import TYPE_PREFIX
 
+HEALTH = TYPE_PREFIX + "istio.v1.HealthInformation"
+"""Says how a workload is; sent by agents, answered by nobody."""
+
 ORDER = (CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET)
 """Order of responses within one push; other kinds follow, sorted."""
 

@@ -30,6 +30,11 @@ _ATTEMPTS = 3
 _WARMING_PATIENCE = 1.0
 """Seconds that listeners and routes wait for the client to have new clusters at work."""
 
+
+class _Gone(Exception):
+    """The transport takes no more: the client went away while it was written to."""
+
+
 Read = Callable[[], Awaitable[bytes | None]]
 """The next message; None at the end of the stream."""
 Write = Callable[[bytes], Awaitable[None]]
@@ -81,7 +86,10 @@ class Stream:
                 await asyncio.wait((self._receiver,))
                 sender.cancel()
         except ExceptionGroup as group:
-            raise group.exceptions[0] from None
+            failures = [error for error in group.exceptions if not isinstance(error, _Gone)]
+            if failures:
+                raise failures[0] from None
+            _log.debug("ADS: %s went away in the middle of a response", self._id)
 
     def close(self) -> None:
         """End the stream."""
@@ -121,6 +129,8 @@ class Stream:
 
     def take(self, request: Request) -> None:
         """Take one request; what it makes due is sent by `run`."""
+        if request.type_url == kinds.HEALTH:
+            return
         outcome = self._session.receive(request)
         if outcome is Outcome.UNSERVED:
             self._report_unserved(request.type_url)
@@ -249,9 +259,9 @@ class Stream:
     async def _write(self, response: Response, write: Write) -> None:
         try:
             await write(response.data)
-        except Exception:
+        except Exception as error:
             metrics.count_send_error(response.type_url)
-            raise
+            raise _Gone from error
         if _log.isEnabledFor(10):
             word = kinds.short_name(response.type_url).upper()
             size = len(response.data)

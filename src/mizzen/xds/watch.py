@@ -13,6 +13,8 @@ from mizzen.xds.requests import NO_NAMES, Names, Rejection, Versions
 from mizzen.xds.responses import Difference
 
 _CULPRITS_SHOWN = 10
+_MOST_IN_FLIGHT = 16
+"""A client that answers nothing must not make us remember more."""
 _NOT_BEFORE, _NOT_AFTER = r"(?<![\w|/.-])", r"(?![\w|/-]|\.\w)"
 """What may not stand beside a resource's name in a text, for then it is another, longer name."""
 
@@ -35,6 +37,13 @@ class Sent(NamedTuple):
     nonce: str
     resources: ResourceSet
     difference: Difference
+    before: Names = NO_NAMES
+    """Names of responses before it that were left unanswered for too long to be kept apart."""
+
+    @property
+    def touched(self) -> Names:
+        """The names that the client has not got if it rejects this."""
+        return self.difference.touched | self.before if self.before else self.difference.touched
 
 
 class Watch:
@@ -113,6 +122,9 @@ class Watch:
         self.sent = sent.resources
         self.nonce = sent.nonce
         self.in_flight = (*self.in_flight, sent)
+        if len(self.in_flight) > _MOST_IN_FLIGHT:
+            first, second, *rest = self.in_flight
+            self.in_flight = (second._replace(before=first.touched | second.before), *rest)
         self.sent_at = now
         self.must_answer = False
 
@@ -151,12 +163,12 @@ class Watch:
         position = self._position(nonce)
         if position is None:
             return False
-        touched = self.in_flight[position].difference.touched
+        touched = self.in_flight[position].touched
         self.in_flight = self.in_flight[position + 1 :]
         self.culprits = _named_in(rejection.message, touched)
         if self.whole:
             return False
-        undelivered = touched.difference(*(later.difference.touched for later in self.in_flight))
+        undelivered = touched.difference(*(later.touched for later in self.in_flight))
         self.owed = self.owed | undelivered if self.owed else undelivered
         if undelivered and len(undelivered) < len(touched):
             self.asked = self.asked | undelivered

@@ -480,6 +480,22 @@ def test_one_ack_stands_for_the_responses_before(mesh, sotw):
     assert sotw.watches[CLUSTER].state is State.SYNCED
 
 
+def test_a_client_that_answers_nothing_costs_no_more_memory_and_loses_nothing(mesh, delta):
+    settled(delta, mesh)
+    nonces = []
+    for number in range(100):
+        mesh.set(ROUTE, f"r{number}", "1")
+        ask(delta, ROUTE, f"r{number}")
+        say_due(delta, mesh)
+        nonces.append(delta.watches[ROUTE].nonce)
+    watch = delta.watches[ROUTE]
+    assert len(watch.in_flight) == 16
+    ask(delta, ROUTE, nonce=watch.in_flight[0].nonce, rejection=NO)
+    assert {f"r{number}" for number in range(85)} == watch.owed
+    ask(delta, ROUTE, nonce=nonces[-1])
+    assert change(delta, mesh, ROUTE, a="1") == [" ".join(["rds", "a", *sorted(f"r{n}" for n in range(85))])]
+
+
 def test_nonces_differ_between_responses_and_streams(mesh):
     responses = Responses()
     nonces = set()
