@@ -20,7 +20,7 @@ from mizzen.api.networking.workload_entry import WorkloadEntry, WorkloadEntrySpe
 from mizzen.incremental import Engine, Index, query
 from mizzen.model import workloads
 from mizzen.model.proxy import Locality
-from mizzen.model.services import Service, ServiceId, service, services_of_host
+from mizzen.model.services import Service, ServiceId, is_port, service, services_of_host
 from mizzen.model.workloads import TLS_MODE, Workload
 
 Health = Literal["HEALTHY", "UNHEALTHY", "DRAINING", "TERMINATING"]
@@ -143,7 +143,7 @@ def _of_slice(
             health = "DRAINING"
     for address in endpoint.addresses:
         for port in ports:
-            if port.port is None:
+            if port.port is None or not is_port(port.port):
                 continue
             yield Endpoint(
                 address=address,
@@ -185,6 +185,8 @@ def _entry_endpoints_of_kube(db: Engine, found: Service) -> Iterator[Endpoint]:
                     continue
             if number is None:
                 number = port.target if isinstance(port.target, int) else port.number
+            if not is_port(number):
+                continue
             yield _entry_endpoint(entry.spec, port.name, number, workload)
 
 
@@ -204,6 +206,8 @@ def _service_entry_endpoints(db: Engine, found: Service) -> Iterator[Endpoint]:
     if entry is None:
         return
     for port in entry.spec.ports:
+        if not is_port(port.number):
+            continue
         if entry.spec.workload_selector is not None:
             yield from _selected_endpoints(db, found, port)
         elif entry.spec.endpoints:

@@ -13,6 +13,7 @@ from mizzen.incremental import Engine, Index, query
 from mizzen.model import names, workloads
 from mizzen.model.protocols import Protocol, parse_protocol
 from mizzen.model.proxy import Labels
+from mizzen.model.services import is_port
 
 _all = Index("Gateway", "all", lambda _key, _gateway: ((),))
 
@@ -97,7 +98,7 @@ def gateway_servers(db: Engine, labels: Labels, ports: PortMap, unprivileged: bo
 
 
 def _read(gateway: Gateway, server: Server, listening: dict[int, int]) -> GatewayServer | None:
-    if server.port is None:
+    if server.port is None or not is_port(server.port.number):
         return None
     meta = gateway.metadata
     number = server.port.number

@@ -114,6 +114,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         return next((p for p in self.ports if p.number == number), None)
 
 
+def is_port(number: int) -> bool:
+    """Whether the number is a port; what an object says beyond that is left out."""
+    return 0 < number < 65536
+
+
 def _created(meta: ObjectMeta) -> float:
     return meta.age_order[0]
 
@@ -144,6 +149,7 @@ def kube_service(db: Engine, namespace: str, name: str) -> Service | None:
                 p.target_port,
             )
             for p in spec.ports
+            if is_port(p.port)
         ),
         resolution="alias" if alias else "client_side_lb" if addresses else "passthrough",
         address=addresses[0] if addresses else UNSPECIFIED,
@@ -180,7 +186,11 @@ def entry_services(db: Engine, namespace: str, name: str) -> tuple[Service, ...]
     addresses = _valid_addresses(spec.addresses)
     if spec.addresses and not addresses:
         return ()
-    ports = tuple(Port(p.number, p.name, parse_protocol(p.protocol), p.target_port or None) for p in spec.ports)
+    ports = tuple(
+        Port(p.number, p.name, parse_protocol(p.protocol), p.target_port if is_port(p.target_port) else None)
+        for p in spec.ports
+        if is_port(p.number)
+    )
     allocated = entry.status.addresses if entry.status is not None else ()
     return tuple(
         Service(
