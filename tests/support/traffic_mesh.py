@@ -1,0 +1,268 @@
+"""The mesh of the traffic tests: its pods, and changes to it that are waited for until every Envoy has them.
+
+Ten pods: `client` and `visitor` call, `near`, `mid` and `far` answer from three localities, `solo` has settings of its
+own, `scoped` sees little and may not leave, `outer` stands outside the mesh, `ingress` and `egress` are gateways. A
+file of manifests carries its revision as a host of its own on port 7; once that host is among the routes of every
+Envoy, and nothing is warming, the file is in force. All of it is asked of the control plane and the Envoys.
+"""
+
+import json
+import pathlib
+import shutil
+import time
+import urllib.request
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import traffic_app
+import traffic_calls
+from local_mesh import LocalMesh
+from traffic_manifests import complete, render
+from traffic_programs import Program, Programs
+
+from mizzen.local import observer, runtime
+
+_IN_FORCE_SECONDS = 60.0
+_WARMING = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$"
+ECHO_PORTS = "http=8080 greet=9000 echo=9001 tls=8443 grpc=9090"
+
+BASE = """
+kind: Namespace
+metadata: {name: traffic, labels: {istio-injection: enabled}}
+---
+kind: Namespace
+metadata: {name: scoped, labels: {istio-injection: enabled}}
+---
+kind: Namespace
+metadata: {name: gateways}
+---
+kind: Namespace
+metadata: {name: outside}
+---
+kind: Namespace
+metadata: {name: in-force}
+---
+kind: Node
+metadata: {name: here, labels: {place: here, topology.kubernetes.io/region: r1, topology.kubernetes.io/zone: z1}}
+---
+kind: Node
+metadata: {name: beside, labels: {place: beside, topology.kubernetes.io/region: r1, topology.kubernetes.io/zone: z2}}
+---
+kind: Node
+metadata: {name: away, labels: {place: away, topology.kubernetes.io/region: r2, topology.kubernetes.io/zone: z3}}
+---
+kind: Service
+metadata: {name: ingress, namespace: gateways}
+spec:
+  selector: {gateway: ingress}
+  ports:
+    - {name: probe, port: 7, targetPort: 7007}
+    - {name: http, port: 80, targetPort: 8080}
+    - {name: https, port: 443, targetPort: 8443}
+    - {name: tcp, port: 9000, targetPort: 9000}
+    - {name: tls, port: 15443, targetPort: 15443}
+---
+kind: Service
+metadata: {name: egress, namespace: gateways}
+spec:
+  selector: {gateway: egress}
+  ports:
+    - {name: probe, port: 7, targetPort: 7007}
+    - {name: http, port: 80, targetPort: 8080}
+    - {name: https, port: 443, targetPort: 8443}
+---
+kind: Gateway
+metadata: {name: probe, namespace: in-force}
+spec:
+  selector: {traffic: gateway}
+  servers: [{port: {number: 7, name: http, protocol: HTTP}, hosts: ["*"]}]
+---
+kind: Sidecar
+metadata: {name: default, namespace: scoped}
+spec:
+  outboundTrafficPolicy: {mode: REGISTRY_ONLY}
+  egress: [{hosts: ["in-force/*", "./*", "traffic/shown.traffic.svc.cluster.local"]}]
+"""
+
+
+def build_base(certificates: Mapping[str, str]) -> str:
+    """Everything that is there before any test's own manifests; the certificate is that of the TLS programs."""
+    echo = {"app": "echo", "version": "v1"}
+    pods = [
+        build_pod("client", "here", labels={"app": "client", "team": "red"}),
+        build_pod("visitor", "here", labels={"app": "visitor", "team": "blue"}),
+        build_pod("near", "here", labels={**echo, "place": "near"}, account="echo"),
+        build_pod("mid", "beside", labels={**echo, "place": "mid"}, account="echo"),
+        build_pod("far", "away", labels={**echo, "version": "v2", "place": "far"}, account="echo"),
+        build_pod("solo", "here", labels={"app": "solo"}),
+        build_pod("scoped", "here", "scoped", labels={"app": "scoped"}),
+        build_pod("outer", "here", "outside", labels={"app": "outer"}),
+        build_gateway("ingress"),
+        build_gateway("egress"),
+    ]
+    names = ("near", "mid", "far", "solo", "outer", "client", "visitor", "scoped")
+    namespaces = {"scoped": "scoped", "outer": "outside"}
+    secrets = [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "programs-tls", "namespace": namespace},
+            "stringData": dict(certificates),
+        }
+        for namespace in sorted({namespaces.get(name, "traffic") for name in names})
+    ]
+    return render([*complete(BASE), *pods, *secrets])
+
+
+def build_pod(
+    name: str, node: str, namespace: str = "traffic", *, labels: Mapping[str, str], account: str = "", **annotations: str
+) -> dict[str, Any]:
+    """A pod with the program of `traffic_app`."""
+    root = "$(MIZZEN_ROOT)"
+    environ = {
+        "POD_NAME": name,
+        "VERSION": labels.get("version", ""),
+        "TLS_CERTIFICATE": f"{root}/tls/tls.crt",
+        "TLS_KEY": f"{root}/tls/tls.key",
+    }
+    container = {
+        "name": "app",
+        "command": ["python3", "traffic_app.py", f"{root}/control/app.sock", *ECHO_PORTS.split()],
+        "env": [{"name": key, "value": value} for key, value in environ.items()],
+        "readinessProbe": {"tcpSocket": {"port": 9090}},
+        "volumeMounts": [{"name": "control", "mountPath": "/control"}, {"name": "tls", "mountPath": "/tls"}],
+    }
+    spec = {
+        "nodeSelector": {"place": node},
+        "serviceAccountName": account or name,
+        "hostname": name,
+        "subdomain": "heads",
+        "containers": [container],
+        "volumes": [
+            {"name": "control", "emptyDir": {}},
+            {"name": "tls", "secret": {"secretName": "programs-tls"}},
+        ],
+    }
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels), "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def build_gateway(name: str) -> dict[str, Any]:
+    labels = {"gateway": name, "traffic": "gateway", "sidecar.istio.io/inject": "true"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "gateways",
+            "labels": labels,
+            "annotations": {"inject.istio.io/templates": "gateway"},
+        },
+        "spec": {
+            "nodeSelector": {"place": "here"},
+            "serviceAccountName": name,
+            "containers": [{"name": "istio-proxy", "image": "auto"}],
+        },
+    }
+
+
+def build_revision(file: str, number: int) -> list[dict[str, Any]]:
+    """The host by which Envoys are known to have this revision of a file."""
+    return complete(f"""
+kind: ServiceEntry
+metadata: {{name: {file}, namespace: in-force}}
+spec:
+  hosts: [r{number}.{file}.in-force]
+  ports: [{{number: 7, name: http, protocol: HTTP}}]
+  resolution: STATIC
+  endpoints: [{{address: 192.0.2.7}}]
+---
+kind: VirtualService
+metadata: {{name: {file}, namespace: in-force}}
+spec:
+  hosts: [r{number}.{file}.in-force]
+  gateways: [mesh, probe]
+  http: [{{route: [{{destination: {{host: r{number}.{file}.in-force}}}}]}}]
+""")
+
+
+class TrafficMesh:
+    """The running mesh."""
+
+    def __init__(self, local: LocalMesh) -> None:
+        self.local = local
+        self._revisions: dict[str, int] = {}
+        self._programs: dict[str, Program] = {}
+
+    def __getitem__(self, name: str) -> Program:
+        """A pod's program."""
+        if name not in self._programs:
+            pod = self.pod(name)
+            self._programs[name] = Program(name, pathlib.Path(pod.directory) / "control" / "app.sock", pod.address)
+        return self._programs[name]
+
+    @property
+    def echoes(self) -> Programs:
+        return Programs(self[name] for name in ("near", "mid", "far"))
+
+    def pod(self, name: str) -> runtime.Pod:
+        return self.local.pod(name)
+
+    def log(self, name: str, container: str = "istio-proxy") -> str:
+        pod = self.pod(name)
+        return self.local.layout.log(pod.namespace, pod.name, container).read_text(errors="replace")
+
+    def hosts(self, name: str, cluster: str) -> dict[str, dict[str, Any]]:
+        """What the Envoy of a pod says of a cluster's hosts, by pod where the address is one's, numbers as such."""
+        pods = {pod.address: pod.name for pod in self.local.state.pods}
+        found: dict[str, dict[str, Any]] = {}
+        for line in observer.ask_envoy(self.pod(name), "/clusters").splitlines():
+            parts = line.split("::")
+            if len(parts) == 4 and parts[0] == cluster:
+                address = parts[1].rpartition(":")[0]
+                value: Any = int(parts[3]) if parts[3].isdecimal() else parts[3]
+                found.setdefault(pods.get(address, address), {})[parts[2]] = value
+        return found
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    def apply(self, file: str, manifests: Iterable[str]) -> None:
+        """Makes a file of the watched directory hold these manifests and waits until they are in force."""
+        documents = [document for text in manifests for document in complete(text)]
+        number = self._revisions[file] = self._revisions.get(file, 0) + 1
+        text = render([*documents, *build_revision(file, number)])
+        partial = self.local.manifests / f".{file}.partial"
+        partial.write_text(text)
+        partial.rename(self.local.manifests / f"{file}.yaml")
+        host = f"r{number}.{file}.in-force"
+        self._wait_for(host)
+
+    def _wait_for(self, host: str) -> None:
+        end = time.monotonic() + _IN_FORCE_SECONDS
+        while behind := self.behind(host):
+            assert time.monotonic() < end, f"{host} is not in force at {behind}: {self.problems()}"
+            time.sleep(0.1)
+
+    def behind(self, host: str) -> list[str]:
+        """The Envoys that do not have that revision yet."""
+        return [pod.name for pod in self.local.proxies() if not has_route(pod, host) or is_warming(pod)]
+
+    def problems(self) -> Mapping[str, Any]:
+        """What the control plane says is not in force."""
+        address = self.local.state.control_plane.monitoring
+        with urllib.request.urlopen(f"http://{address}/debug/problems", timeout=10) as answer:
+            return dict(json.load(answer))
+
+
+def has_route(pod: runtime.Pod, host: str) -> bool:
+    return host in observer.ask_envoy(pod, "/config_dump?resource=dynamic_route_configs&name_regex=^(http[.]7007|7)$")
+
+
+def is_warming(pod: runtime.Pod) -> bool:
+    return any(observer.counters(pod, _WARMING).values())
+
+
+def lay_programs(folder: pathlib.Path) -> None:
+    """The pods' programs beside the manifests, where pods find them."""
+    for module in (traffic_app, traffic_calls):
+        shutil.copy(str(module.__file__), folder)
