@@ -3,15 +3,18 @@
     sources ─> push.Pusher ──────────> generator (engine) ─> roots.Roots
                  debounce, commit          resources            who follows what
                                                                   │ changed
-    grpc <── server ── stream.Stream <── session.Session <────────┘
-                 bytes    read, write      what to say next        responses: each difference encoded once
+    grpc <── discovery ── stream.Stream <── session.Session <─────┘
+              who may       read, write       what to say next      responses: each difference encoded once
 
 - `session` with `watch` is one stream's state machine: requests in, responses out, no I/O; `requests` decodes,
-  `responses` compares and encodes, and keeps both for everybody who needs the same.
-- `roots` holds the engine's roots that connected proxies need and knows the streams behind each.
+  `responses` compares and encodes, and keeps both for everybody who needs the same; `kinds` holds the order of types.
+- `generator` is the seam to engine and compiler; `roots` holds what connected proxies need of it and knows the streams
+  behind each root.
 - `push` collects changes, waits for quiet, commits them to the engine in one step and wakes the streams they reached.
-- `stream` moves bytes between a session and its transport; `server` is the transport: ports, TLS, admission.
-- `identity` decides whether a caller is the proxy it says it is. `status` is what proxy-status and /debug read.
+- `stream` moves bytes between a session and its transport; `pace` keeps a crowd of streams from holding the loop.
+- `discovery` is the gRPC service: `admission` lets streams in at a rate, `identity` decides whether a caller is the
+  proxy it says it is; `server` holds ports and limits.
+- `status` is what proxy-status and /debug read; `metrics` has Istio's names.
 
 Everything runs on one event loop. The engine changes only in `Pusher`, so that all that a stream is told in one go
 belongs to one state of the mesh.

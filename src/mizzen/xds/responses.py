@@ -210,6 +210,10 @@ def _field(tag: int, payload: bytes) -> bytes:
 
 def _head(tag: int, length: int) -> bytes:
     """Tag and length of a length-delimited field."""
+    if length < 1 << 7:
+        return bytes((tag, length))
+    if length < 1 << 14:
+        return bytes((tag, length & 127 | 128, length >> 7))
     head = bytearray((tag,))
     while length > 127:
         head.append(length & 127 | 128)

@@ -126,6 +126,13 @@ def test_bodies_decode_to_what_was_meant(contents, gone, nonce):
     assert [protos.encode(packed) for packed in sotw.resources] == [r.data for r in target]
 
 
+@pytest.mark.parametrize("size", [0, 100, 127, 128, 16_383, 16_384, 3_000_000])
+def test_sizes_are_written_as_protobuf_reads_them(responses, size):
+    difference = responses.difference(None, resources(a="x" * size), None)
+    message = _discovery.DeltaDiscoveryResponse.FromString(responses.delta_body(difference))
+    assert len(message.resources[0].resource.value) == size
+
+
 def test_memory_is_bounded_by_bytes_and_resources():
     responses = Responses(max_bytes=10_000, max_resources=20)
     first = responses.difference(None, resources(a="0"), None)
