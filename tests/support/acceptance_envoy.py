@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,6 @@ def build_bootstrap(identity: Mapping[str, Any], *, ipv6: bool) -> dict[str, Any
 
 
 def _furnish(root: Path, identity: Mapping[str, Any], texts: Iterable[str], *, ipv6: bool) -> None:
-    for folder in ("etc", "run", "tmp", "var/log"):
-        (root / folder).mkdir(parents=True)
-    (root / "var/run").symlink_to("/run")
     for text in texts:
         for name in _FILENAME.findall(text):
             path = root / name.lstrip("/")
@@ -113,9 +110,12 @@ def _command(root: Path, *, ipv6: bool) -> list[str]:
 
 
 @contextlib.contextmanager
-def room() -> "Iterable[Path]":
+def room() -> Iterator[Path]:
     """A folder to be the root, at a path short enough for sockets."""
     root = Path(tempfile.mkdtemp(prefix="envoy-"))
+    for folder in ("etc", "run", "tmp", "var/log"):
+        (root / folder).mkdir(parents=True)
+    (root / "var/run").symlink_to("/run")
     try:
         yield root
     finally:
