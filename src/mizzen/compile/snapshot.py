@@ -167,7 +167,7 @@ def _secrets(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 
 
 def _extensions(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
-    return application.extension_configurations(db, proxy, names or frozenset())
+    return application.extension_configurations(db, proxy, names or frozenset()).resources
 
 
 _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {

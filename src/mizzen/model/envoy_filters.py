@@ -139,7 +139,7 @@ def _is_meant(match: ProxyMatch, node: Mapping[str, Any]) -> bool:
 
 def _matches_version(pattern: str, version: Any) -> bool:
     """Whether the pattern occurs in the node's version; one that is too long or no pattern matches nothing."""
-    if not isinstance(version, str) or not version or len(pattern) > MAX_VERSION_PATTERN:
+    if not isinstance(version, str) or not version.isascii() or not version or len(pattern) > MAX_VERSION_PATTERN:
         return False
     compiled = version_pattern(pattern)
     return compiled is not None and compiled.search(version) is not None
@@ -151,5 +151,5 @@ def version_pattern(pattern: str) -> Any | None:
     options.log_errors = False
     try:
         return re2.compile(pattern, options)
-    except re2.error:
+    except (re2.error, UnicodeError):
         return None

@@ -34,7 +34,7 @@ def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
     return PatchedSet(resources=pristine)
 
 
-def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> ResourceSet:
+def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> PatchedSet:
     """The extension configurations that the proxy asks for."""
     chosen = envoy_filters.select(db, proxy)
     return extensions.configurations(db, names, chosen.extensions, proxy_extensions(db, proxy), proxy.dialect)

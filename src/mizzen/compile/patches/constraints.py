@@ -1,8 +1,8 @@
 """Constraints: what Envoy's protobuf definitions demand of a message and of everything in it.
 
 In: a finished message. Out: the first violation as `path: reason`, or None. Envoy checks the same before it reads a
-configuration, so a violation is a sure refusal; no violation is no promise. Messages inside an `Any` are checked as
-their own type; a type that is not known here, and what stands in a TypedStruct, is left to Envoy.
+configuration, so a violation is a sure refusal; no violation is no promise. What stands inside an `Any` or a
+TypedStruct is checked as its own type; a type that is not known here is left to Envoy.
 """
 
 import functools
@@ -13,6 +13,7 @@ import re2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from mizzen import protos
+from mizzen.compile.patches.opaque import TYPED_STRUCTS
 from mizzen.compile.patches.rules import Fault, value_fault
 from mizzen.errors import DecodeError
 
@@ -48,10 +49,28 @@ def _packed_violations(packed: Any) -> Iterator[str]:
     if not packed.type_url:
         return
     try:
-        inside = protos.unpack(packed)
+        inside: Any = protos.unpack(packed)
     except DecodeError:
         return
-    yield from _violations(inside)
+    if inside.DESCRIPTOR.full_name in TYPED_STRUCTS:
+        yield from _struct_violations(inside)
+    else:
+        yield from _violations(inside)
+
+
+def _struct_violations(struct: Any) -> Iterator[str]:
+    """What is wrong with the message that a TypedStruct stands for, where its type is known."""
+    name = struct.type_url.rpartition("/")[2]
+    try:
+        kind = protos.message_class(name)
+    except DecodeError:
+        return
+    try:
+        message = protos.from_json(kind, protos.to_json(struct.value), ignore_unknown=True)
+    except DecodeError as bad:
+        yield f"not a {name}: {bad}"
+        return
+    yield from _violations(message)
 
 
 # -- the options that hold the rules --------------------------------------------------------------------------------

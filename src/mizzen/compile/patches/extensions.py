@@ -14,8 +14,10 @@ from mizzen import protos
 from mizzen.api.kube.data import Secret
 from mizzen.api.meta import Key
 from mizzen.api.policy import WasmConfig
+from mizzen.api.problems import Problem
 from mizzen.compile import resource
 from mizzen.compile.patches import trial
+from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.patches.values import patches
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine, query
@@ -40,19 +42,20 @@ _FETCH_TIMEOUT = {"seconds": 30}
 @query
 def configurations(
     db: Engine, names: frozenset[str], ids: tuple[PatchId, ...], extensions: tuple[Extension, ...], dialect: Dialect
-) -> ResourceSet:
+) -> PatchedSet:
     """The extension configurations of these names; of two of one name that of the EnvoyFilter, and the first, stays."""
     found: dict[str, Resource] = {}
-    for each in (*_added(db, ids, dialect), *_fetched(db, names, extensions)):
-        if each.name in names:
-            found.setdefault(each.name, each)
-    return ResourceSet(resource.EXTENSION, found.values())
-
-
-def _added(db: Engine, ids: tuple[PatchId, ...], dialect: Dialect) -> Iterator[Resource]:
+    problems: list[Problem] = []
     for patch in patches(db, ids):
-        if patch.operation == "ADD" and trial.refusal(patch.value, dialect) is None:
-            yield encode_resource(patch.value.name, patch.value)
+        if patch.operation != "ADD" or patch.value.name not in names:
+            continue
+        if (reason := trial.refusal(patch.value, dialect)) is not None:
+            problems.append(trial.build_refusal(patch, reason))
+            continue
+        found.setdefault(patch.value.name, encode_resource(patch.value.name, patch.value))
+    for each in _fetched(db, names, extensions):
+        found.setdefault(each.name, each)
+    return PatchedSet(resources=ResourceSet(resource.EXTENSION, found.values()), problems=tuple(problems))
 
 
 def _fetched(db: Engine, names: frozenset[str], extensions: tuple[Extension, ...]) -> Iterator[Resource]:

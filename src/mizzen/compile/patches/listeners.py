@@ -32,6 +32,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
 
     port: int | None
     """The port of its TCP address; None where it has none."""
+    address: bytes
     inbound: bool
     inline_routes: tuple[str, ...]
     """The names of route configurations that stand inside."""
@@ -62,7 +63,7 @@ def listeners(
     for context in contexts(client.kind):
         for patch in found:
             if patch.apply_to == "LISTENER" and patch.adds_to(context):
-                problems.extend(_add(kept, patch, client.dialect))
+                problems.extend(_add(db, kept, patch, client.dialect))
     return PatchedSet(resources=ResourceSet(resource.LISTENER, kept.values()), problems=tuple(dict.fromkeys(problems)))
 
 
@@ -92,6 +93,7 @@ def traits(db: Engine, pristine: Resource) -> Traits:
     direction = message.DESCRIPTOR.fields_by_name["traffic_direction"].enum_type
     return Traits(
         port=message.address.socket_address.port_value if message.address.HasField("socket_address") else None,
+        address=_address(message),
         inbound=message.traffic_direction == direction.values_by_name["INBOUND"].number,
         inline_routes=tuple(manager.route_config.name for _, manager in _inline_managers(message)),
     )
@@ -139,11 +141,19 @@ def _inline_managers(listener: Any) -> Iterator[tuple[Any, Any]]:
                 yield network_filter, manager
 
 
-def _add(kept: dict[str, Resource], patch: ReadyPatch, dialect: Dialect) -> tuple[Problem, ...]:
+def _address(listener: Any) -> bytes:
+    return protos.encode(listener.address)
+
+
+def _add(db: Engine, kept: dict[str, Resource], patch: ReadyPatch, dialect: Dialect) -> tuple[Problem, ...]:
     name: str = patch.value.name
     if name in kept:
         return (build_problem(patch.id, "patch.value.name", f"there is a listener {name} already"),)
-    if (reason := trial.refusal(patch.value, dialect)) is not None:
+    address = _address(patch.value)
+    reason = trial.refusal(patch.value, dialect)
+    if dialect == "envoy" and any(traits(db, each).address == address for each in kept.values()):
+        reason = "another listener has its address"
+    if reason is not None:
         return (trial.build_refusal(patch, reason),)
     kept[name] = encode_resource(name, patch.value)
     return ()

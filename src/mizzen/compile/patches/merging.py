@@ -75,7 +75,7 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 def merge_packed(target: Any, patch: Any, *, replace_lists: bool = False) -> None:
     """Merge what stands inside two `Any`; one of another type replaces."""
-    if _type_name(target) != _type_name(patch):
+    if not target.type_url or _type_name(target) != _type_name(patch):
         target.CopyFrom(patch)
         return
     message = protos.unpack(target)

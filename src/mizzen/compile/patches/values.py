@@ -23,6 +23,7 @@ from mizzen.api.networking.envoy_filter import (
     PatchOperation,
 )
 from mizzen.api.problems import Problem
+from mizzen.compile.patches.opaque import as_typed_structs
 from mizzen.errors import DecodeError
 from mizzen.incremental import Engine, query
 from mizzen.model.envoy_filters import MAX_VERSION_PATTERN, PatchId, version_pattern
@@ -158,10 +159,12 @@ def _read(identity: PatchId, found: EnvoyConfigObjectPatch) -> ReadyPatch | Prob
     if operation != "REMOVE":
         kind = protos.message_class(_MESSAGES[found.apply_to])
         try:
-            message = protos.from_json(kind, written.value or {}, ignore_unknown=True)
+            message = protos.from_json(kind, as_typed_structs(written.value or {}), ignore_unknown=True)
             _settle(message)
         except DecodeError as bad:
             return build_problem(identity, "patch.value", str(bad))
+        except RecursionError:
+            return build_problem(identity, "patch.value", "nested too deeply")
         if operation == "ADD" and found.apply_to in _NAMED and not message.name:
             return build_problem(identity, "patch.value.name", "what has no name cannot be added")
     return ReadyPatch(
