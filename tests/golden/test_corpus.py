@@ -2,9 +2,9 @@
 
 import random
 
+import golden
 import pytest
 
-import golden
 from mizzen.compile import snapshot
 from mizzen.incremental import Engine
 

@@ -9,10 +9,10 @@ import functools
 import os
 from typing import Any
 
+import golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import golden
 from mizzen.api.decode import decode_object
 from mizzen.compile import snapshot
 from mizzen.incremental import Engine

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+import golden
 import yaml
 
-import golden
 from mizzen import protos
 from mizzen.api.mesh.merge import merge_mesh_config
 from mizzen.compile import resource, snapshot
@@ -94,8 +94,9 @@ status: {{podIP: {address}, phase: Running}}
 """
         for i, address in enumerate(addresses)
     )
+    ready = "conditions: {ready: true}"
     listed = ", ".join(
-        f"{{addresses: [{a}], conditions: {{ready: true}}, targetRef: {{kind: Pod, name: {name}-{i}, namespace: {namespace}}}}}"
+        f"{{addresses: [{a}], {ready}, targetRef: {{kind: Pod, name: {name}-{i}, namespace: {namespace}}}}}"
         for i, a in enumerate(addresses)
     )
     return f"""

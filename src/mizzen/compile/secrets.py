@@ -2,7 +2,8 @@
 
 In: resource names such as `kubernetes://shop-tls` and `kubernetes://shop-tls-cacert`, the namespace of the proxy that
 asks. Out: Secret messages with their bytes inside; a name that means nothing readable has no resource. A proxy gets
-Secrets of its own namespace only, and trusted roots from any ConfigMap; who it is must have been proved before this is asked (`xds` sees to that).
+Secrets of its own namespace only, and trusted roots from any ConfigMap; who it is must have been proved before this
+is asked (`xds` sees to that).
 Certificates of workloads come from their agents, never from here.
 Facts: key names and their order as in the reference's Secret table. Golden case: gateway/tls-credentials.
 """

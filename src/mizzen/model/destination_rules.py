@@ -57,7 +57,7 @@ def destination_rule(
 
     The client's namespace is asked first (where it is the root, only for private rules), then the service's, then the
     root. A rule of the client's namespace ends the search even when its selector is not for this client.
-    `client_labels` matter only to rules with a workload selector: pass `selector_labels`, so that clients share answers.
+    `client_labels` matter only to rules with a workload selector: pass `selector_labels`, so that clients share.
     """
     root = mesh.root_namespace(db)
     own = _best(db, client_namespace, host, _private if client_namespace == root else _local(client_namespace))

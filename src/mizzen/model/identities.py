@@ -1,7 +1,8 @@
 """Identities: SPIFFE IDs of this mesh and the same under its trust domain's aliases.
 
 In: identities as endpoints and objects give them, the mesh's trust domain and aliases. Out: the sets that clients
-accept, and the trust domains that servers accept. Golden cases: security/mesh-tls-settings, security/authz-trust-domains.
+accept, and the trust domains that servers accept. Golden cases: security/mesh-tls-settings,
+security/authz-trust-domains.
 """
 
 from mizzen.incremental import Engine, query

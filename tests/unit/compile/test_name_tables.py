@@ -19,7 +19,9 @@ addressType: IPv4
 ports: [{name: tcp, port: 5432}]
 endpoints:
 - {addresses: [10.0.1.1], conditions: {ready: true}, targetRef: {kind: Pod, name: db-0, namespace: pay}}
-- {addresses: [10.0.1.2], conditions: {ready: false, terminating: false}, targetRef: {kind: Pod, name: db-1, namespace: pay}}
+- addresses: [10.0.1.2]
+  conditions: {ready: false, terminating: false}
+  targetRef: {kind: Pod, name: db-1, namespace: pay}
 ---
 apiVersion: v1
 kind: Pod
