@@ -8,9 +8,8 @@ import asyncio
 from collections import Counter
 
 import acceptance_verdict
-import pytest
-
 import golden
+import pytest
 
 pytestmark = pytest.mark.envoy
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import acceptance_control
 import acceptance_verdict
+import golden
 import pytest
 
-import golden
 from mizzen import protos
 from mizzen.compile import resource
 from mizzen.compile.resource import Resource

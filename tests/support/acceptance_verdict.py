@@ -14,11 +14,11 @@ from typing import Any
 
 import acceptance_control
 import acceptance_envoy
+import golden
 import msgspec
 from acceptance_control import Control
 from acceptance_envoy import Envoy
 
-import golden
 from mizzen.incremental import Engine
 
 _LOOK_EVERY = 0.03

@@ -5,16 +5,12 @@ import math
 from eventually import eventually_blocking
 from traffic_manifests import behaviour, policy, routes, service, subsets
 from traffic_programs import count_pods, new_case, statuses
+from traffic_shares import assert_share
 
 NEAR = "app: echo, place: near"
 FAR = "app: echo, place: far"
 NO_PRIORITIES = "loadBalancer: {localityLbSetting: {enabled: false}}"
 """Without it an outlier detection makes the callers prefer their own locality."""
-
-
-def assert_share(hits: int, total: int, share: float) -> None:
-    """Within five standard deviations: one run in two million fails by chance."""
-    assert abs(hits - share * total) < 5 * math.sqrt(share * (1 - share) * total), f"{hits} of {total} is not {share}"
 
 
 @behaviour(
@@ -236,15 +232,16 @@ def test_tcp_connections_beyond_the_limit_are_closed(client):
     routes("ejected-plain", "- route: [{destination: {host: ejected-plain}}]"),
 )
 def test_an_endpoint_that_fails_in_a_row_is_ejected(client, mesh):
-    broken = {"x-break": "mid", "x-envoy-retry-on": "none"}
-    failing = client.send("http://ejected/", count=60, headers=broken)
-    assert 3 <= statuses(failing)[503] < 12
-    assert mesh.hosts("client", "outbound|80||ejected.traffic.svc.cluster.local")["mid"]["health_flags"] == (
-        "/failed_outlier_check"
-    )
-    healthy = client.send("http://ejected/", count=60)
-    assert set(count_pods(healthy)) == {"near", "far"}
-    assert client.send("http://ejected-plain/", count=1)[0].status == 200
+    cluster = "outbound|80||ejected.traffic.svc.cluster.local"
+
+    def is_ejected() -> bool:
+        client.send("http://ejected/", count=9, headers={"x-break": "mid"})
+        return mesh.hosts("client", cluster)["mid"]["health_flags"] == "/failed_outlier_check"
+
+    eventually_blocking(is_ejected)
+    eventually_blocking(lambda: set(count_pods(client.send("http://ejected/", count=40))) == {"near", "far"})
+    assert statuses(client.send("http://ejected/", count=20, headers={"x-break": "mid"})) == {200: 20}
+    assert "mid" in count_pods(client.send("http://ejected-plain/", count=60)), "other hosts keep the endpoint"
 
 
 @behaviour(
