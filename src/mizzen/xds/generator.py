@@ -7,10 +7,14 @@ the same proxy class, type and names gives the same root, and its value is compi
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
+from mizzen import observe
 from mizzen.compile.resource import ResourceSet
 from mizzen.incremental import Engine, Key
 from mizzen.model.proxy import Proxy
+from mizzen.xds import metrics
 from mizzen.xds.requests import Names
+
+_log = observe.scope("ads")
 
 
 class Root(Protocol):
@@ -64,12 +68,16 @@ class EngineGenerator:
         self.type_urls = frozenset(type_urls)
 
     def apply(self, changes: Mapping[Key, Any]) -> None:
-        """Set or remove inputs of the engine."""
+        """Set or remove inputs of the engine; one that cannot be indexed is reported and keeps nobody else out."""
         for key, value in changes.items():
-            if value is None:
-                self._engine.remove(key)
-            else:
-                self._engine.set(key, value)
+            try:
+                if value is None:
+                    self._engine.remove(key)
+                else:
+                    self._engine.set(key, value)
+            except Exception:  # A fault of ours about one object must not stop the changes of all others.
+                metrics.INTERNAL_ERRORS.inc()
+                _log.exception("%s cannot be taken in", "/".join(key))
 
     def root(self, proxy: Hashable, type_url: str, names: Names | None) -> Root:
         """The engine's root for these arguments."""

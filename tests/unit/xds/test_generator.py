@@ -1,0 +1,53 @@
+"""The engine behind the generator."""
+
+import mesh_of_resources
+from mesh_of_resources import build, key
+
+from mizzen.compile.resource import CLUSTER
+from mizzen.incremental import Engine, Index, query
+from mizzen.model.proxy import Proxy
+from mizzen.xds import metrics
+
+PROXY = Proxy(id="x", kind="sidecar", ip_addresses=(), name="x", namespace="shop")
+
+
+def test_proxies_alike_share_a_root_until_the_last_lets_go():
+    engine = Engine()
+    generator = mesh_of_resources.generator(engine, [(CLUSTER, "a", "1")])
+    one, two = (generator.root(PROXY, CLUSTER, None) for _ in range(2))
+    assert one is two
+    assert one.value().names == ("a",)
+    one.release()
+    generator.collect()
+    assert len(engine) > 0
+    two.release()
+    generator.collect()
+    assert len(engine) == 0
+
+
+def test_changes_are_taken_in_together_and_none_is_a_removal():
+    engine = Engine()
+    generator = mesh_of_resources.generator(engine, [(CLUSTER, "a", "1"), (CLUSTER, "b", "1")])
+    root = generator.root(PROXY, CLUSTER, None)
+    assert root.value().names == ("a", "b")
+    generator.apply({key(CLUSTER, "a"): None, key(CLUSTER, "c"): build(CLUSTER, "c", "1")})
+    assert list(generator.take_stale_roots()) == [root]
+    assert root.value().names == ("b", "c")
+
+
+def test_an_object_that_cannot_be_indexed_keeps_nobody_else_out(caplog):
+    index = Index("Resource", "length", lambda _, value: (value.count(b"poison") and 1 / 0,))
+
+    @query
+    def harmless(db: Engine) -> int:
+        return len(db.lookup(index, 0))
+
+    engine = Engine()
+    generator = mesh_of_resources.generator(engine)
+    root = engine.root(harmless)
+    root.value()
+    before = metrics.INTERNAL_ERRORS.value()
+    generator.apply({key(CLUSTER, "bad"): b"poison", key(CLUSTER, "good"): build(CLUSTER, "good", "1")})
+    assert root.value() == 1
+    assert metrics.INTERNAL_ERRORS.value() == before + 1
+    assert "bad cannot be taken in" in caplog.text

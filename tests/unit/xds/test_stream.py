@@ -1,0 +1,155 @@
+"""A stream around its session, with a transport of two queues."""
+
+import asyncio
+import contextlib
+
+import mesh_of_resources
+import pytest
+from mesh_of_resources import build, key
+
+from mizzen import protos
+from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE
+from mizzen.incremental import Engine
+from mizzen.model.proxy import Proxy
+from mizzen.xds.identity import Refused
+from mizzen.xds.pace import Pace
+from mizzen.xds.push import Throttle
+from mizzen.xds.requests import Request
+from mizzen.xds.responses import Responses
+from mizzen.xds.roots import Push, Roots
+from mizzen.xds.session import DeltaSession
+from mizzen.xds.stream import Stream
+
+_discovery = protos.package("envoy.service.discovery.v3")
+PROXY = Proxy(id="sidecar~1.1.1.1~a.shop~x", kind="sidecar", ip_addresses=(), name="a", namespace="shop")
+
+
+class Setting:
+    """One stream over a small mesh."""
+
+    def __init__(self, pace: Pace | None = None) -> None:
+        inputs = [(type_url, name, "1") for type_url in (CLUSTER, ENDPOINT, ROUTE) for name in "ab"]
+        self.generator = mesh_of_resources.generator(Engine(), inputs)
+        self.roots = Roots(self.generator)
+        self.session = DeltaSession(Responses(), mesh_of_resources.SERVED, "t/")
+        self.stream = Stream("a.shop-1", PROXY, self.session, self.roots, Throttle(1), pace or Pace())
+        self.requests: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.responses: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def change(self, type_url: str, name: str, content: str) -> None:
+        """Commit a change, as the pusher does."""
+        self.generator.apply({key(type_url, name): build(type_url, name, content)})
+        for follower in self.roots.take_reached():
+            if follower.refresh():
+                follower.push(Push(since=0.0, reasons=frozenset({"config"})))
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        task = asyncio.get_running_loop().create_task(self.stream.run(self.requests.get, self.responses.put))
+        try:
+            yield task
+        finally:
+            self.requests.put_nowait(None)
+            await asyncio.gather(task, return_exceptions=True)
+            self.stream.leave()
+
+
+class Interrupting(Pace):
+    """Lets something happen at a turn, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = 0
+        self.at = 0
+        self.happens = lambda: None
+
+    async def turn(self) -> None:
+        self.turns += 1
+        if self.turns == self.at:
+            self.happens()
+
+
+def decode(response: bytes):
+    return _discovery.DeltaDiscoveryResponse.FromString(response)
+
+
+async def test_what_is_told_in_one_go_belongs_to_one_state_of_the_mesh():
+    pace = Interrupting()
+    setting = Setting(pace)
+    for type_url, names in ((CLUSTER, ()), (ENDPOINT, ("a", "b"))):
+        setting.stream.take(Request(type_url=type_url, names=names))
+
+    def commit() -> None:
+        setting.change(CLUSTER, "a", "2")
+        setting.change(ENDPOINT, "a", "2")
+
+    pace.at, pace.happens = 2, commit  # Between fetching the clusters and fetching their endpoints.
+    async with setting.running():
+        clusters, endpoints = [decode(await setting.responses.get()) for _ in range(2)]
+    assert {r.version for r in clusters.resources if r.name == "a"} == {_version(CLUSTER, "a", "2")}
+    assert {r.version for r in endpoints.resources if r.name == "a"} == {_version(ENDPOINT, "a", "2")}
+
+
+def _version(type_url: str, name: str, content: str) -> str:
+    return mesh_of_resources.Resource(name, build(type_url, name, content)).version
+
+
+async def test_roots_follow_the_subscription():
+    setting = Setting()
+    stream = setting.stream
+    for names, gone, roots in ((("a",), (), 1), (("b",), (), 1), ((), ("a", "b"), 0)):
+        stream.take(Request(type_url=ROUTE, names=names, unsubscribe=gone))
+        assert len(setting.roots) == roots
+    stream.take(Request(type_url=CLUSTER, names=("*", "a")))
+    assert len(setting.roots) == 2, "everything, and the name besides"
+    stream.leave()
+    assert len(setting.roots) == 0
+
+
+async def test_everything_and_a_name_are_answered_together():
+    setting = Setting()
+    setting.stream.take(Request(type_url=CLUSTER, names=("*", "a", "nope")))
+    async with setting.running():
+        message = decode(await setting.responses.get())
+    assert [r.name for r in message.resources] == ["a", "b"]
+    assert list(message.removed_resources) == ["nope"]
+
+
+async def test_changes_meanwhile_merge_into_one_response():
+    setting = Setting()
+    setting.stream.take(Request(type_url=CLUSTER))
+    for content in "234":
+        setting.change(CLUSTER, "a", content)
+    async with setting.running():
+        message = decode(await setting.responses.get())
+        assert {r.version for r in message.resources if r.name == "a"} == {_version(CLUSTER, "a", "4")}
+        await asyncio.sleep(0.05)
+        assert setting.responses.empty()
+
+
+async def test_a_broken_message_ends_the_stream_with_a_reason():
+    setting = Setting()
+    async with setting.running() as task:
+        setting.requests.put_nowait(b"\xff\xff\xff")
+        with pytest.raises(Refused, match="not a discovery request") as refused:
+            await task
+        assert refused.value.code == "INVALID_ARGUMENT"
+
+
+async def test_a_client_that_goes_away_while_it_is_written_to_is_no_error():
+    setting = Setting()
+    setting.stream.take(Request(type_url=CLUSTER))
+
+    async def write(_: bytes) -> None:
+        raise ConnectionResetError
+
+    await setting.stream.run(setting.requests.get, write)
+
+
+async def test_closing_ends_the_stream():
+    setting = Setting()
+    async with setting.running() as task:
+        await asyncio.sleep(0)
+        setting.stream.close()
+        async with asyncio.timeout(5):
+            await task
