@@ -4,8 +4,9 @@
 its fields have their types, and Problems with the path of each fault. It goes by the object's apiVersion and kind; an
 object of a kind that is not read is no Problem unless its group is the mesh's own. The fast way is one conversion by
 msgspec and a look at the names; whatever that refuses is read again field by field (`careful`), which forgives what
-Kubernetes and protobuf forgive and reports every fault, not only the first. Nothing is ever raised for what a user
-wrote. Rules beyond types are not checked here.
+Kubernetes and protobuf forgive and reports every fault, not only the first. Unknown fields are warnings, but for those
+of an AuthorizationPolicy: it fails as one with a wrong type does. Nothing is ever raised for what a user wrote. Rules
+beyond types are not checked here (`validate`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,6 +65,8 @@ def decode_object(raw: object, *, default_namespace: str = "default") -> Decoded
         else:
             return Decoded(outcome="decoded", key=key, object=plain)
     value, problems = read_carefully(document.data, kind.type, key=key)
+    if kind.type is AuthorizationPolicy:
+        problems = tuple(map(_refuse_unknown, problems))
     if not known_version:
         problems = (_unknown_version(document), *problems)
     if any(problem.level == "error" for problem in problems):
@@ -84,6 +87,13 @@ def closed_policy(decoded: Decoded) -> AuthorizationPolicy | None:
     spec = AuthorizationPolicySpec() if lost else broken.spec
     closed = msgspec.structs.replace(spec, action="DENY", rules=(Rule(),), provider=None)
     return AuthorizationPolicy(metadata=broken.metadata, spec=closed)
+
+
+def _refuse_unknown(problem: Problem) -> Problem:
+    """A field that is not known is an error in what a policy says: read without it, the policy would allow more."""
+    if problem.code != "unknown-field" or not problem.path.startswith("spec."):
+        return problem
+    return msgspec.structs.replace(problem, level="error")
 
 
 def unfold_lists(raw: object) -> Iterator[object]:

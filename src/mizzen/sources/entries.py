@@ -7,7 +7,7 @@ it selects, even when its text does not parse at all.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from mizzen.api.decode import Decoded, closed_policy, decode_object, unfold_lists
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
+from mizzen.api.validate.objects import validate_object
 from mizzen.sources import documents
 from mizzen.sources.documents import Document, DocumentError, Locator
 
@@ -97,6 +98,9 @@ def _document_entries(document: Document, index: int, locator: Locator) -> Itera
 
 def _decode(value: object, line: int, index: int, locator: Locator, where: str) -> Entry:
     decoded = decode_object(value)
+    problems = decoded.problems
+    if decoded.object is not None and decoded.key is not None:
+        problems += validate_object(decoded.key, decoded.object)
     kind = value.get("kind") if isinstance(value, dict) else ""
     return Entry(
         outcome=decoded.outcome,
@@ -105,12 +109,14 @@ def _decode(value: object, line: int, index: int, locator: Locator, where: str) 
         key=decoded.key,
         object=decoded.object,
         stand_in=_close(decoded, value),
-        problems=tuple(_placed(decoded, line, index, locator, where)),
+        problems=tuple(_placed(problems, line, index, locator, where)),
     )
 
 
-def _placed(decoded: Decoded, line: int, index: int, locator: Locator, where: str) -> Iterator[tuple[int, Problem]]:
-    for problem in decoded.problems:
+def _placed(
+    problems: Iterable[Problem], line: int, index: int, locator: Locator, where: str
+) -> Iterator[tuple[int, Problem]]:
+    for problem in problems:
         path = ".".join(part for part in (where, problem.path) if part)
         yield (locator.find_line(index, path) if problem.path else line), problem
 
