@@ -8,7 +8,7 @@ import pytest
 from mizzen.compile import snapshot
 from mizzen.incremental import Engine
 
-CASES = ["base", *golden.case_names("networking", "gateway")]
+CASES = ["base", *golden.case_names("networking", "gateway", "telemetry")]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -60,6 +60,8 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     namespace: str
     """The namespace whose configuration it gets."""
     dns_domain: str = ""
+    service_cluster: str = ""
+    """The node's `cluster`: the service that its spans name."""
     cluster_id: str = ""
     network: str = ""
     service_account: str = ""
@@ -122,6 +124,7 @@ def parse_node(node: Mapping[str, Any]) -> Proxy:
         name=text("NAME") or name or id_namespace,
         namespace=text("NAMESPACE") or _first_label(dns_domain),
         dns_domain=dns_domain,
+        service_cluster=str(node.get("cluster", "")),
         cluster_id=text("CLUSTER_ID"),
         network=text("NETWORK"),
         service_account=text("SERVICE_ACCOUNT"),

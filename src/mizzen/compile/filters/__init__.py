@@ -8,7 +8,7 @@ routes may all use it. What differs between the dialects is decided here and now
     metrics            istio.stats
     metric_loggers     the access loggers that count the same on upstream Envoy
     access_logs        access loggers and their formats
-    tracing            the tracing block of a connection manager
+    tracing, tracers   the tracing block of a connection manager, and where its spans go
     http               one HTTP connection manager, with its filters in order
     network            tcp_proxy and the network filters before it
     listener_filters   what looks at a connection before a chain is chosen

@@ -57,12 +57,11 @@ DEFAULT_JSON = {
 
 PEER_OBJECTS = ("upstream_peer", "downstream_peer")
 ALL_PEER_OBJECTS = (
+    *PEER_OBJECTS,
     "wasm.upstream_peer",
     "wasm.upstream_peer_id",
-    "upstream_peer",
     "wasm.downstream_peer",
     "wasm.downstream_peer_id",
-    "downstream_peer",
 )
 
 _STREAMS = {

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from mizzen import protos
+from mizzen.compile.filters.tracers import Tracer, build_tracer
 
 _hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
 
@@ -36,8 +37,8 @@ class Tracing(msgspec.Struct, frozen=True, kw_only=True):
     dry_run_tags: bool = True
     """Whether spans carry the verdicts of dry-run policies."""
     max_path_tag_length: int = 0
-    provider: bytes = b""
-    """The encoded `Tracing.Http` of a provider; empty means the bootstrap's tracer."""
+    tracer: Tracer | None = None
+    """None means the bootstrap's tracer."""
     spawn_upstream_span: bool = False
     no_context_propagation: bool = False
 
@@ -89,6 +90,6 @@ def build_tracing(tracing: Tracing) -> Any:
         custom_tags=[{"tag": name, **tags[name]} for name in sorted(tags)],
         **fields,
     )
-    if tracing.provider:
-        message.provider.MergeFromString(tracing.provider)
+    if tracing.tracer is not None:
+        message.provider.CopyFrom(build_tracer(tracing.tracer))
     return message

@@ -6,6 +6,7 @@ are, which chains they have and where each leads (queries over the model). Then 
 
     profiles    what of a proxy its filters depend on
     telemetry   which logs, metrics and traces hold for it
+    log_sinks, traces   providers of logs and traces as values that filters are built from
     settings    what mesh and proxy decide for all filters of one side
     plans       the values between the two steps
     destinations, streams   TLS and TCP routes of VirtualServices as chains

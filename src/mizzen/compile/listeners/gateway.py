@@ -50,7 +50,7 @@ def gateway_settings(db: Engine, own: Profile, policies: Applied, exact_balance:
         tcp=settings.tcp_settings(db, own, "gateway"),
         http_policies=applied.http_policies(db, policies, own.dialect, True),
         tcp_policies=applied.network_policies(db, policies, own.dialect),
-        listener_logs=telemetry.signals(db, own).listener_logs,
+        listener_logs=telemetry.signals(db, own, "gateway").listener_logs,
         buffer_limit=settings.buffer_limit(db, own),
         proxy_protocol=settings.reads_proxy_protocol(db, own),
         exact_balance=exact_balance,

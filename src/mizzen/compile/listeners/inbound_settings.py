@@ -32,7 +32,7 @@ def inbound_settings(
         tcp_policies=applied.network_policies(db, policies, own.dialect),
         detection_timeout=config.protocol_detection_timeout or settings.NO_TIMEOUT,
         exact_balance=exact_balance,
-        listener_logs=telemetry.signals(db, own).listener_logs,
+        listener_logs=telemetry.signals(db, own, "inbound").listener_logs,
     )
 
 

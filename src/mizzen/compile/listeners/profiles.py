@@ -4,15 +4,21 @@ In: a proxy and its workload. Out: `Profile`, equal for all proxies whose filter
 in dialect `istio`, where traces name the workload; nearly all sidecars in dialect `envoy`, where the environment does.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from mizzen.compile.filters.dialect import Dialect
 from mizzen.incremental import Engine, query
-from mizzen.model import mesh, workloads
-from mizzen.model.proxy import Proxy
+from mizzen.model import mesh, providers, telemetry, workloads
+from mizzen.model.attachments import Audience
+from mizzen.model.proxy import Labels, Proxy
+from mizzen.model.telemetry import Keys
 
 _CANONICAL_NAME = "service.istio.io/canonical-name"
 _CANONICAL_REVISION = "service.istio.io/canonical-revision"
+_SERVICE_ANNOTATION = "resource.opentelemetry.io/service.name"
+_SERVICE_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name")
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,31 +42,64 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Its own ProxyConfig as JSON; None means the mesh's default."""
     idle_timeout: str = ""
     http10: bool = False
+    telemetries: Keys = ()
+    """The Telemetries that hold for it, from the mesh to its own."""
+    version: tuple[int, int] = (0, 0)
+    """Major and minor version of Istio whose configuration it reads."""
+    service: str = ""
+    """The service that it names to tracers which are told one; empty where none is."""
+    conventional_service: str = ""
+    """The same by OpenTelemetry's conventions."""
 
 
 class _NodeMetadata(msgspec.Struct, frozen=True, rename="upper"):
     mesh_id: str = ""
+    annotations: Mapping[str, str] | None = None
 
 
 @query
 def profile(db: Engine, proxy: Proxy) -> Profile:
     """The profile of a proxy."""
+    labels = workloads.proxy_workload(db, proxy).labels
+    found = telemetry.telemetries(db, Audience(proxy.kind, proxy.namespace, labels))
+    told = _is_told_service(db, found)
     return Profile(
         dialect=proxy.dialect,
         router=proxy.kind == "router",
-        identity=_identity(db, proxy) if proxy.dialect == "istio" else None,
+        identity=_identity(proxy, labels) if proxy.dialect == "istio" else None,
         config=proxy.proxy_config,
         idle_timeout=proxy.idle_timeout,
         http10=proxy.http10 or mesh.control_plane(db).http10,
+        telemetries=found,
+        version=proxy.istio_version[:2],
+        service=proxy.service_cluster if told else "",
+        conventional_service=_conventional_service(proxy, labels) if told else "",
     )
 
 
-def _identity(db: Engine, proxy: Proxy) -> Identity:
-    labels = dict(workloads.proxy_workload(db, proxy).labels)
+def _identity(proxy: Proxy, labels: Labels) -> Identity:
+    known = dict(labels)
     return Identity(
         namespace=proxy.namespace or "default",
-        canonical_service=labels.get(_CANONICAL_NAME) or "unknown",
-        canonical_revision=labels.get(_CANONICAL_REVISION) or "latest",
+        canonical_service=known.get(_CANONICAL_NAME) or "unknown",
+        canonical_revision=known.get(_CANONICAL_REVISION) or "latest",
         cluster_id=proxy.cluster_id or "unknown",
-        mesh_id=msgspec.json.decode(proxy.metadata, type=_NodeMetadata).mesh_id or "unknown",
+        mesh_id=_metadata(proxy).mesh_id or "unknown",
     )
+
+
+@query
+def _is_told_service(db: Engine, telemetries: Keys) -> bool:
+    """Whether a tracer in effect is told the name of the service."""
+    choices = (telemetry.traces(db, telemetries, mode) for mode in ("CLIENT", "SERVER"))
+    found = (providers.provider_in_any_case(db, c.provider) for c in choices if c is not None and c.provider)
+    return any(p is not None and (p.datadog is not None or p.opentelemetry is not None) for p in found)
+
+
+def _conventional_service(proxy: Proxy, labels: Labels) -> str:
+    annotated = (_metadata(proxy).annotations or {}).get(_SERVICE_ANNOTATION)
+    return annotated or workloads.first_label(labels, _SERVICE_LABELS) or proxy.workload_name or proxy.name
+
+
+def _metadata(proxy: Proxy) -> _NodeMetadata:
+    return msgspec.json.decode(proxy.metadata, type=_NodeMetadata, strict=False)

@@ -46,7 +46,7 @@ def http_settings(db: Engine, own: Profile, side: Side, dynamic_dns: str) -> Htt
     proxy = proxy_config(db, own.config)
     headers = proxy.proxy_headers or ProxyHeaders()
     connection = proxy.connection_settings or ConnectionSettings()
-    signals = telemetry.signals(db, own)
+    signals = telemetry.signals(db, own, side)
     paths = _paths(config, connection, edge=_is_edge(own, connection))
     topology = proxy.gateway_topology
     exchange = headers.metadata_exchange_headers
@@ -78,7 +78,7 @@ def http_settings(db: Engine, own: Profile, side: Side, dynamic_dns: str) -> Htt
 @query
 def tcp_settings(db: Engine, own: Profile, side: Side) -> TcpSettings:
     """The settings of TCP proxies."""
-    signals = telemetry.signals(db, own)
+    signals = telemetry.signals(db, own, side)
     return TcpSettings(
         dialect=own.dialect,
         side=side,

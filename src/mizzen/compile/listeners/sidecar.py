@@ -100,7 +100,7 @@ def outbound_settings(
         catch_all=catch_all(db, selected),
         detection_timeout=config.protocol_detection_timeout or settings.NO_TIMEOUT,
         exact_balance=exact_balance,
-        listener_logs=telemetry.signals(db, own).listener_logs,
+        listener_logs=telemetry.signals(db, own, "outbound").listener_logs,
     )
 
 

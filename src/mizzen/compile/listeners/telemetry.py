@@ -1,28 +1,36 @@
 """Telemetry: which logs, metrics and traces hold for one side of a proxy.
 
-In: the mesh config and the proxy's profile. Out: `Signals`, shared by all proxies of that profile. The legacy settings
-of the mesh config hold where no default provider says otherwise.
-Golden cases: base, networking/mesh-http-settings, telemetry/tracing-legacy.
+In: the proxy's profile, with the Telemetries that hold for it. Out: `Signals`, shared by all proxies of that profile.
+Where neither a Telemetry nor a default provider says anything, the older settings of mesh and proxy hold.
+Golden cases: telemetry/*, networking/mesh-http-settings, base.
 """
 
 from collections.abc import Iterator
 
 import msgspec
 
-from mizzen.api.mesh.config import DefaultProviders, MeshConfig
-from mizzen.api.mesh.proxy import CustomTag
-from mizzen.api.mesh.proxy import Tracing as ProxyTracing
-from mizzen.compile.filters import access_logs, peers
-from mizzen.compile.filters.access_logs import AccessLog, FileLog, ServiceLog
-from mizzen.compile.filters.metrics import Metrics
-from mizzen.compile.filters.tracing import Tag, Tracing
-from mizzen.compile.listeners.profiles import Identity, Profile
+from mizzen.compile.filters.access_logs import AccessLog
+from mizzen.compile.filters.dialect import Side
+from mizzen.compile.filters.metrics import MetricOverride, Metrics
+from mizzen.compile.filters.tracing import Tracing
+from mizzen.compile.listeners import log_sinks, traces
+from mizzen.compile.listeners.profiles import Profile
 from mizzen.incremental import Engine, query
-from mizzen.model import mesh
-from mizzen.model.proxy_configs import proxy_config
+from mizzen.model import mesh, providers, telemetry
+from mizzen.model.telemetry import LogChoice, MetricChange, Mode
 
-ACCESS_LOG_SERVICE = "envoy_accesslog_service"
-_FULL_SAMPLING = 100.0
+_SERIES = {
+    "REQUEST_COUNT": "requests_total",
+    "REQUEST_DURATION": "request_duration_milliseconds",
+    "REQUEST_SIZE": "request_bytes",
+    "RESPONSE_SIZE": "response_bytes",
+    "TCP_OPENED_CONNECTIONS": "tcp_connections_opened_total",
+    "TCP_CLOSED_CONNECTIONS": "tcp_connections_closed_total",
+    "TCP_SENT_BYTES": "tcp_sent_bytes_total",
+    "TCP_RECEIVED_BYTES": "tcp_received_bytes_total",
+    "GRPC_REQUEST_MESSAGES": "request_messages_total",
+    "GRPC_RESPONSE_MESSAGES": "response_messages_total",
+}
 
 
 class Signals(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,103 +45,53 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @query
-def signals(db: Engine, own: Profile) -> Signals:
-    """What the proxies of a profile report."""
+def signals(db: Engine, own: Profile, side: Side) -> Signals:
+    """What the proxies of a profile report of one side."""
+    mode: Mode = "SERVER" if side == "inbound" else "CLIENT"
     config = mesh.mesh_config(db)
-    logs = tuple(_mesh_logs(config, listener=False))
+    choices = telemetry.access_logs(db, own.telemetries, mode)
+    logs = _logs(db, choices, listener=False)
+    choice = telemetry.traces(db, own.telemetries, mode)
+    if choice is not None:
+        tracing = traces.chosen_tracing(db, own, choice)
+    else:
+        tracing = traces.own_tracing(db, own) if config.enable_tracing else None
     return Signals(
         access_logs=logs,
-        listener_logs=() if config.disable_envoy_listener_log else tuple(_mesh_logs(config, listener=True)),
-        metrics=_default_metrics(config),
-        tracing=_mesh_tracing(db, own) if config.enable_tracing else None,
+        listener_logs=() if config.disable_envoy_listener_log else _logs(db, choices, listener=True),
+        metrics=_metrics(db, own, mode),
+        tracing=tracing,
+        sample_by_request_id=choice is None or choice.sample_by_request_id,
     )
 
 
-def _mesh_logs(config: MeshConfig, *, listener: bool) -> Iterator[AccessLog]:
-    if config.access_log_file:
-        as_json = config.access_log_encoding == "JSON"
-        yield AccessLog(
-            sink=FileLog(
-                path=config.access_log_file,
-                text="" if as_json else access_logs.text_format(config.access_log_format),
-                json=_json_format(config.access_log_format) if as_json else "",
-            )
-        )
-    if config.enable_envoy_access_log_service:
-        yield AccessLog(
-            sink=ServiceLog(
-                protocol="tcp" if listener else "http",
-                log_name="listener_envoy_accesslog" if listener else "http_envoy_accesslog",
-                cluster=ACCESS_LOG_SERVICE,
-                filter_state_objects=access_logs.ALL_PEER_OBJECTS,
-            )
-        )
+def _logs(db: Engine, choices: tuple[LogChoice, ...] | None, *, listener: bool) -> tuple[AccessLog, ...]:
+    if choices is None:
+        return tuple(log_sinks.mesh_logs(mesh.mesh_config(db), listener=listener))
+    return tuple(_chosen_logs(db, choices))
 
 
-def _json_format(text: str) -> str:
-    """The format as JSON; text that is none falls back to the default fields."""
-    try:
-        labels = msgspec.json.decode(text, type=dict) if text else {}
-    except msgspec.DecodeError:
-        labels = {}
-    return access_logs.json_format(labels)
+def _chosen_logs(db: Engine, choices: tuple[LogChoice, ...]) -> Iterator[AccessLog]:
+    for choice in choices:
+        sink = log_sinks.sink(db, choice.provider)
+        if sink is not None:
+            yield AccessLog(sink=sink, expression=choice.expression)
 
 
-def _default_metrics(config: MeshConfig) -> Metrics | None:
-    """The standard metrics, where the mesh's default provider is Prometheus."""
-    wanted = (config.default_providers or DefaultProviders()).metrics
-    kinds = {provider.name.lower(): provider for provider in config.extension_providers}
-    providers = [kinds.get(name.lower()) for name in wanted]
-    return Metrics() if any(p is not None and p.prometheus is not None for p in providers) else None
-
-
-# -- traces -----------------------------------------------------------------------------------------------------------
-
-
-def _mesh_tracing(db: Engine, own: Profile) -> Tracing:
-    settings = proxy_config(db, own.config).tracing or ProxyTracing()
-    sampling = settings.sampling or mesh.control_plane(db).trace_sampling
-    istio_tags = settings.enable_istio_tags is not False
-    return Tracing(
-        sampling=sampling if sampling <= _FULL_SAMPLING else 1.0,
-        tags=(*(_identity_tags(own.identity) if istio_tags else ()), *_custom_tags(settings)),
-        dry_run_tags=istio_tags,
-        max_path_tag_length=settings.max_path_tag_length,
-    )
-
-
-def _identity_tags(identity: Identity | None) -> Iterator[Tag]:
-    if identity is None:
-        for name, variable, default in _ENVIRONMENT_TAGS:
-            yield Tag(name=f"istio.{name}", kind="environment", value=variable, default=default)
-        return
-    for name in ("canonical_revision", "canonical_service", "cluster_id", "mesh_id", "namespace"):
-        yield Tag(name=f"istio.{name}", kind="literal", value=getattr(identity, name))
-
-
-_VARIABLES = {fact.key: fact.variable for fact in peers.FACTS}
-_ENVIRONMENT_TAGS = (
-    ("canonical_revision", _VARIABLES["canonical_revision"], "latest"),
-    ("canonical_service", _VARIABLES["canonical_service"], "unknown"),
-    ("cluster_id", _VARIABLES["cluster"], "unknown"),
-    ("mesh_id", peers.MESH_VARIABLE, "unknown"),
-    ("namespace", _VARIABLES["namespace"], "default"),
-)
-
-
-def _custom_tags(settings: ProxyTracing) -> Iterator[Tag]:
-    for name, tag in sorted(settings.custom_tags.items()):
-        found = _custom_tag(name, tag)
-        if found is not None:
-            yield found
-
-
-def _custom_tag(name: str, tag: CustomTag) -> Tag | None:
-    if tag.literal is not None:
-        return Tag(name=name, kind="literal", value=tag.literal.value)
-    if tag.environment is not None:
-        source = tag.environment
-        return Tag(name=name, kind="environment", value=source.name, default=source.default_value)
-    if tag.header is not None:
-        return Tag(name=name, kind="header", value=tag.header.name, default=tag.header.default_value)
+def _metrics(db: Engine, own: Profile, mode: Mode) -> Metrics | None:
+    """What the first provider counts that is Prometheus; no other kind counts."""
+    for choice in telemetry.metrics(db, own.telemetries, mode):
+        found = providers.provider_in_any_case(db, choice.provider)
+        if found is not None and found.prometheus is not None:
+            overrides = tuple(_override(change) for change in choice.changes)
+            return Metrics(overrides=overrides, reporting_interval=choice.reporting_interval)
     return None
+
+
+def _override(change: MetricChange) -> MetricOverride:
+    return MetricOverride(
+        name=_SERIES.get(change.metric, change.metric),
+        drop=change.drop,
+        dimensions=tuple((tag.label, tag.expression) for tag in change.tags if tag.expression is not None),
+        removed=tuple(tag.label for tag in change.tags if tag.expression is None),
+    )

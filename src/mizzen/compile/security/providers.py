@@ -13,8 +13,7 @@ from mizzen.api.mesh.providers import (
     EnvoyExternalAuthorizationHttpProvider,
 )
 from mizzen.incremental import Engine, query
-from mizzen.model import mesh, names
-from mizzen.model.services import services_of_host
+from mizzen.model import providers
 
 Provider = EnvoyExternalAuthorizationHttpProvider | EnvoyExternalAuthorizationGrpcProvider
 _MAX_PORT = 65535
@@ -36,10 +35,8 @@ class Authorizer(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_provider(db: Engine, name: str) -> Provider | None:
     """The external authorizer of that name in the mesh config."""
-    for provider in mesh.mesh_config(db).extension_providers:
-        if provider.name == name:
-            return provider.envoy_ext_authz_http or provider.envoy_ext_authz_grpc
-    return None
+    found = providers.provider(db, name)
+    return (found.envoy_ext_authz_http or found.envoy_ext_authz_grpc) if found is not None else None
 
 
 @query
@@ -48,22 +45,12 @@ def authorizer(db: Engine, name: str) -> Authorizer | None:
     provider = find_provider(db, name)
     if provider is None or not 0 < provider.port <= _MAX_PORT:
         return None
-    host = service_host(db, provider.service)
+    host = providers.service_host(db, provider.service)
     status = _status(provider.status_on_error)
     if host is None or status is None or not _is_askable(provider):
         return None
-    cluster = names.subset_key(names.OUTBOUND, provider.port, "", host)
+    cluster = providers.cluster_name(host, provider.port)
     return Authorizer(host=host, cluster=cluster, status_on_error=status)
-
-
-def service_host(db: Engine, written: str) -> str | None:
-    """The host of the service that a provider names, as `host` or `namespace/host`; None where it is unknown, or
-    in several namespaces without saying which."""
-    namespace, slash, host = written.rpartition("/")
-    found = {s.namespace for s in services_of_host(db, host.lower())}
-    if slash:
-        return host if namespace in found else None
-    return host if len(found) == 1 else None
 
 
 def _status(text: str) -> int | None:

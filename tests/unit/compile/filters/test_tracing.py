@@ -1,6 +1,7 @@
 """The tracing block of a connection manager."""
 
 from mizzen import protos
+from mizzen.compile.filters.tracers import Collector, Datadog
 from mizzen.compile.filters.tracing import Tag, Tracing, build_tracing
 
 
@@ -33,12 +34,13 @@ def test_no_sampling_is_written_and_not_left_out():
     assert built(sampling=0.0)["randomSampling"] == {}
 
 
-def test_a_provider_comes_encoded():
-    hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
+def test_a_tracer_becomes_the_provider():
+    collector = Collector(host="dog.demo", cluster="outbound|8126||dog.demo")
     assert "provider" not in built()
-    provider = protos.message_class("envoy.config.trace.v3.Tracing.Http")(name="envoy.tracers.x")
-    found = built(provider=protos.encode(provider), spawn_upstream_span=True, max_path_tag_length=9)
-    assert found["provider"] == {"name": "envoy.tracers.x"}
+    found = built(
+        tracer=Datadog(collector=collector, service_name="a"), spawn_upstream_span=True, max_path_tag_length=9
+    )
+    assert found["provider"]["name"] == "envoy.tracers.datadog"
+    assert found["provider"]["typedConfig"]["collectorCluster"] == "outbound|8126||dog.demo"
     assert found["spawnUpstreamSpan"] is True
     assert found["maxPathTagLength"] == 9
-    assert hcm_v3.HttpConnectionManager.Tracing.DESCRIPTOR is build_tracing(Tracing()).DESCRIPTOR
