@@ -78,9 +78,7 @@ def _clusters(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 
 
 def _passes_mesh_tls(db: Engine, proxy: Proxy) -> bool:
-    servers = gateways.gateway_servers(
-        db, workloads.proxy_workload(db, proxy).labels, targets.port_map(db, proxy), proxy.unprivileged
-    )
+    servers = gateways.gateway_servers(db, gateways.gateway_workload(db, proxy))
     return any(s.server.tls is not None and s.server.tls.mode == "AUTO_PASSTHROUGH" for s in servers)
 
 
@@ -126,12 +124,7 @@ def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     asked = names or frozenset()
     client = route_client(db, proxy)
     if proxy.kind == "router":
-        gateway = gateway_routes.GatewayClient(
-            routes=client,
-            labels=workloads.proxy_workload(db, proxy).labels,
-            ports=targets.port_map(db, proxy),
-            unprivileged=proxy.unprivileged,
-        )
+        gateway = gateway_routes.GatewayClient(routes=client, workload=gateways.gateway_workload(db, proxy))
         return gateway_routes.configurations(db, gateway, asked)
     network = addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack)
     sidecar = sidecar_routes.SidecarClient(routes=client, network=network, dns_domain=proxy.dns_domain)

@@ -1,26 +1,57 @@
 """Gateways: which Gateway objects a gateway proxy serves, and which of their servers share a port.
 
-In: Gateways, the proxy's labels and the ports its service maps. Out: the accepted servers in order, each with its
-listening port, bind and route name. A server that collides with an earlier one on its port is left out, as Istio
-does; the others stay. Golden cases: gateway/merge-one-port, gateway/conflicting-servers, gateway/target-ports.
+In: Gateways, those that `convert` generates, and the proxy's workload: its labels and the services it stands behind.
+Out: the accepted servers in order, each with its listening port, bind and route name. A server that collides with an
+earlier one on its port is left out, as Istio does; the others stay.
+Golden cases: gateway/merge-one-port, gateway/conflicting-servers, gateway/target-ports, gateway-api/managed-gateway.
 """
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.api.networking.gateway import Gateway, Server
-from mizzen.incremental import Engine, Index, query
-from mizzen.model import names, workloads
+from mizzen.incremental import Engine, Index, attempt, query
+from mizzen.model import names, targets, workloads
+from mizzen.model.convert.gateways.objects import namespace_gateways
 from mizzen.model.protocols import Protocol, parse_protocol
-from mizzen.model.proxy import Labels
+from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.services import is_port
 
 _all = Index("Gateway", "all", lambda _key, _gateway: ((),))
 
-PortMap = tuple[tuple[int, int], ...]
-"""Service port to listening port, for ports that the gateway's service maps to another."""
-
+_GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
 _PASSTHROUGH = ("PASSTHROUGH", "AUTO_PASSTHROUGH")
+
+
+class ServedPort(NamedTuple):
+    """A port of a service that the proxy stands behind."""
+
+    service: str
+    """The service's host."""
+    number: int
+    target: int
+    """The port that the proxy listens on for it; 0 where the service asks for gateways to listen on its own number."""
+
+
+class GatewayWorkload(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """A gateway's workload, as far as the servers that it has follow from it."""
+
+    namespace: str
+    labels: Labels
+    """By which Gateways select it."""
+    service_account: str = ""
+    ports: tuple[ServedPort, ...] = ()
+    """Of the oldest service first."""
+    unprivileged: bool = False
+    """Whether it cannot open ports below 1024."""
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether it was deployed for a Gateway of the Gateway API."""
+        return any(name == _GATEWAY_NAME for name, _ in self.labels)
 
 
 class GatewayServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +68,9 @@ class GatewayServer(msgspec.Struct, frozen=True, kw_only=True):
     """Lower-cased `namespace/host`; the namespace is `*` for any."""
     route_name: str = ""
     """The route configuration of HTTP servers; empty for those that route connections."""
+    grants: tuple[str, ...] = ()
+    """Credentials of other namespaces that its Gateway may refer to, and the proxy therefore have."""
+    is_gateway_api: bool = False
 
     @property
     def qualified_gateway(self) -> str:
@@ -74,43 +108,101 @@ class GatewayServer(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(h.partition("/")[2] for h in self.hosts))
 
 
-@query
-def selected_gateways(db: Engine, labels: Labels) -> tuple[Gateway, ...]:
-    """The Gateways whose selector matches these labels, in any namespace; an empty selector matches every gateway."""
-    found = (db.input(Key(*key)) for key in db.lookup(_all, ()))
-    selecting = (g for g in found if workloads.selects(workloads.freeze(g.spec.selector), labels))
-    return tuple(sorted(selecting, key=lambda g: g.metadata.age_order))
+class Selected(NamedTuple):
+    """A Gateway that a workload serves, with the port that it listens on for each port of a server."""
+
+    gateway: Gateway
+    listening: Mapping[int, int]
+    is_gateway_api: bool = False
+    has_grants: bool = False
+    """Whether the workload may have what the Gateway's references were granted."""
 
 
 @query
-def gateway_servers(db: Engine, labels: Labels, ports: PortMap, unprivileged: bool) -> tuple[GatewayServer, ...]:
-    """The servers that proxies with these labels serve, in order of precedence."""
-    listening = dict(ports)
+def gateway_workload(db: Engine, proxy: Proxy) -> GatewayWorkload:
+    """A gateway proxy, as far as the servers that it has follow from it."""
+    workload = workloads.proxy_workload(db, proxy)
+    ports = (
+        ServedPort(t.service.host, t.port.number, t.target_port if targets.is_translated(t) else 0)
+        for t in targets.service_targets(db, proxy)
+    )
+    return GatewayWorkload(
+        namespace=proxy.namespace,
+        labels=workload.labels,
+        service_account=workload.service_account,
+        ports=tuple(ports),
+        unprivileged=proxy.unprivileged,
+    )
+
+
+@query
+def selected_gateways(db: Engine, workload: GatewayWorkload) -> tuple[Selected, ...]:
+    """The Gateways that a workload serves: those in any namespace whose selector matches its labels (an empty one
+    matches every gateway), and the generated ones of its namespace that are bound to a service it stands behind.
+
+    A workload deployed for a Gateway of the Gateway API takes written ones of its own namespace only.
+    """
+    own = {p.number: p.target for p in reversed(workload.ports) if p.target}
+    found: list[Selected] = []
+    for key in db.lookup(_all, ()):
+        gateway: Gateway = db.input(Key(*key))
+        is_foreign = workload.is_managed and key[1] != workload.namespace
+        if not is_foreign and workloads.selects(workloads.freeze(gateway.spec.selector), workload.labels):
+            found.append(Selected(gateway, own))
+    for generated in attempt(namespace_gateways, db, workload.namespace) or ():
+        bound = {p.number: p.target or p.number for p in reversed(workload.ports) if p.service in generated.services}
+        if bound:
+            trusted = generated.service_account in ("", workload.service_account)
+            found.append(Selected(generated.gateway, bound, is_gateway_api=True, has_grants=trusted))
+    return tuple(sorted(found, key=lambda s: s.gateway.metadata.age_order))
+
+
+@query
+def gateway_servers(db: Engine, workload: GatewayWorkload) -> tuple[GatewayServer, ...]:
+    """The servers that a workload has, in order of precedence."""
     accepted: list[GatewayServer] = []
-    for gateway in selected_gateways(db, labels):
-        for server in gateway.spec.servers:
-            candidate = _read(gateway, server, listening)
-            if candidate is None or (unprivileged and candidate.port < 1024):
+    for selected in selected_gateways(db, workload):
+        for server in selected.gateway.spec.servers:
+            candidate = _read(selected, server)
+            if candidate is None or (workload.unprivileged and candidate.port < 1024):
                 continue
             if _fits(candidate, accepted):
                 accepted.append(candidate)
     return tuple(accepted)
 
 
-def _read(gateway: Gateway, server: Server, listening: dict[int, int]) -> GatewayServer | None:
+@query
+def granted_credentials(db: Engine, workload: GatewayWorkload) -> frozenset[str]:
+    """The credentials of other namespaces that a workload may have, because a Gateway it serves was granted them."""
+    return frozenset(name for server in gateway_servers(db, workload) for name in server.grants)
+
+
+def _read(selected: Selected, server: Server) -> GatewayServer | None:
+    """The server; None where it has no port, or where a generated one's is not a port of the service it is bound to."""
     if server.port is None or not is_port(server.port.number):
         return None
-    meta = gateway.metadata
+    meta = selected.gateway.metadata
     number = server.port.number
+    if selected.is_gateway_api and number not in selected.listening:
+        return None
     read = GatewayServer(
         gateway=Key("Gateway", meta.namespace, meta.name),
         server=server,
         number=number,
-        port=listening.get(number, number),
+        port=selected.listening.get(number, number),
         protocol=parse_protocol(server.port.protocol),
         hosts=tuple(_qualify(h.lower(), meta.namespace) for h in server.hosts),
+        grants=_credentials(server) if selected.has_grants else (),
+        is_gateway_api=selected.is_gateway_api,
     )
     return msgspec.structs.replace(read, route_name=_route_name(read))
+
+
+def _credentials(server: Server) -> tuple[str, ...]:
+    if server.tls is None:
+        return ()
+    named = (server.tls.credential_name, *server.tls.credential_names, server.tls.ca_cert_credential_name)
+    return tuple(name for name in named if name.startswith("kubernetes-gateway://"))
 
 
 def _qualify(host: str, own: str) -> str:

@@ -16,6 +16,8 @@ BLACK_HOLE = "BlackHoleCluster"
 PASSTHROUGH = "PassthroughCluster"
 INBOUND_PASSTHROUGH = "InboundPassthroughCluster"
 DYNAMIC_DNS = "AllowAnyDynamicDNSCluster"
+UNKNOWN = "UnknownService"
+"""Where a destination without a host leads: a cluster that never exists."""
 
 
 class SubsetKey(NamedTuple):

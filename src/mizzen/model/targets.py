@@ -121,11 +121,6 @@ def _distinct(service: Service, ports: Iterator[tuple[Port, int | None]]) -> Ite
             yield ServiceTarget(service, port, number)
 
 
-@query
-def port_map(db: Engine, proxy: Proxy) -> tuple[tuple[int, int], ...]:
-    """Service port to target port, for a gateway's listeners: the first target of a port counts."""
-    found: dict[int, int] = {}
-    for target in service_targets(db, proxy):
-        if (_UNTRANSLATED, "true") not in target.service.labels:
-            found.setdefault(target.port.number, target.target_port)
-    return tuple(sorted(found.items()))
+def is_translated(target: ServiceTarget) -> bool:
+    """Whether a gateway listens on the target port for the service's port; some services ask for their own numbers."""
+    return (_UNTRANSLATED, "true") not in target.service.labels

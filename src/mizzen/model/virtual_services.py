@@ -1,8 +1,8 @@
 """VirtualServices: which of them a proxy or gateway sees, in which order, and the hosts they name, completed.
 
-In: VirtualServices and the mesh's default visibility. Out: `VirtualServiceRef`, the part that decides who sees it (so
-that a change of its routes alone leaves every list of them as it was), lists of refs in the order of precedence, and
-by key the routes, with delegates merged in by `delegates`.
+In: VirtualServices, those that `convert` generates, and the mesh's default visibility. Out: `VirtualServiceRef`, the
+part that decides who sees it (so that a change of its routes alone leaves every list of them as it was), lists of refs
+in the order of precedence, and by key the routes, with delegates merged in by `delegates`.
 Golden cases: networking/vs-same-host, networking/vs-host-forms, networking/export-to, gateway/mesh-and-gateway.
 """
 
@@ -15,10 +15,15 @@ from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.virtual_service import TCPRoute, TLSRoute, VirtualService
 from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import delegates, mesh, names
+from mizzen.model.convert.routes.objects import (
+    SEMANTICS,
+    GeneratedHead,
+    generated_heads,
+    generated_virtual_service,
+)
 from mizzen.model.services import audience
 
 MESH_GATEWAY = "mesh"
-_SEMANTICS = "internal.istio.io/route-semantics"
 
 _all = Index("VirtualService", "all", lambda _key, _virtual: ((),))
 
@@ -49,7 +54,7 @@ class VirtualServiceRef(msgspec.Struct, frozen=True, kw_only=True):
 @query
 def virtual_service_ref(db: Engine, key: Key) -> VirtualServiceRef | None:
     """The VirtualService of that key without its routes; None for delegates, which have no hosts."""
-    virtual: VirtualService | None = db.input(key)
+    virtual = _written_or_generated(db, key)
     if virtual is None or not virtual.spec.hosts:
         return None
     domain = mesh.domain(db)
@@ -59,7 +64,24 @@ def virtual_service_ref(db: Engine, key: Key) -> VirtualServiceRef | None:
         hosts=tuple(names.resolve_host(h.lower(), key.namespace, domain) for h in virtual.spec.hosts),
         gateways=tuple(qualify_gateway(g, key.namespace) for g in virtual.spec.gateways) or (MESH_GATEWAY,),
         export_to=tuple(virtual.spec.export_to),
-        is_gateway_api=virtual.metadata.annotations.get(_SEMANTICS) == "gateway",
+        is_gateway_api=virtual.metadata.annotations.get(SEMANTICS) == "gateway",
+    )
+
+
+def _written_or_generated(db: Engine, key: Key) -> VirtualService | None:
+    written: VirtualService | None = db.input(key)
+    return written if written is not None else generated_virtual_service(db, key)
+
+
+def _generated_ref(head: GeneratedHead) -> VirtualServiceRef:
+    """The ref of a generated object, which needs none of its rules."""
+    return VirtualServiceRef(
+        key=head.key,
+        age_order=(head.created, head.key.name, head.key.namespace),
+        hosts=(head.host,),
+        gateways=(head.gateway,),
+        export_to=(".",) if head.is_private else (),
+        is_gateway_api=True,
     )
 
 
@@ -73,7 +95,7 @@ def qualify_gateway(gateway: str, namespace: str) -> str:
 
 @query
 def _refs(db: Engine) -> tuple[VirtualServiceRef, ...]:
-    """Every VirtualService with hosts, oldest first."""
+    """Every VirtualService that a user wrote, if it has hosts; the oldest first."""
     found = (attempt(virtual_service_ref, db, Key(*key)) for key in db.lookup(_all, ()))
     return tuple(sorted((r for r in found if r is not None), key=lambda r: r.age_order))
 
@@ -82,28 +104,36 @@ def _refs(db: Engine) -> tuple[VirtualServiceRef, ...]:
 def visible_virtual_services(db: Engine, namespace: str, gateway: str) -> tuple[VirtualServiceRef, ...]:
     """The VirtualServices of a gateway (`mesh` for sidecars) that a namespace sees, in order of precedence.
 
-    Private ones of the namespace come first, then those exported to it by name, then public ones; the oldest first.
+    Private ones of the namespace come first, then those exported to it by name, then public ones; of these the
+    namespace's own routes of the Gateway API before all others. The oldest first.
     """
     default = tuple(mesh.mesh_config(db).default_virtual_service_export_to)
     private: list[VirtualServiceRef] = []
     exported: list[VirtualServiceRef] = []
     public: list[VirtualServiceRef] = []
-    for ref in _refs(db):
-        if gateway not in ref.gateways:
-            continue
+    for ref in _refs_of_gateway(db, gateway):
         seen_by = audience(ref.export_to, default, ref.namespace)
         if seen_by.everybody:
             public.append(ref)
         elif seen_by.includes(namespace):
             only_own = ref.namespace == namespace and seen_by.namespaces == {namespace}
             (private if only_own else exported).append(ref)
+    public.sort(key=lambda r: not (r.is_gateway_api and r.namespace == namespace))
     return (*private, *exported, *public)
+
+
+@query
+def _refs_of_gateway(db: Engine, gateway: str) -> tuple[VirtualServiceRef, ...]:
+    """The VirtualServices of a gateway, written or generated; the oldest first."""
+    found = [ref for ref in _refs(db) if gateway in ref.gateways]
+    found += [_generated_ref(head) for head in attempt(generated_heads, db, gateway) or ()]
+    return tuple(sorted(found, key=lambda r: r.age_order))
 
 
 @query
 def virtual_service(db: Engine, key: Key) -> VirtualService | None:
     """The VirtualService with the routes of its delegates in place of the rules that delegate."""
-    virtual: VirtualService | None = db.input(key)
+    virtual = _written_or_generated(db, key)
     if virtual is None or not any(rule.delegate is not None for rule in virtual.spec.http):
         return virtual
     http = delegates.merged_http_routes(db, virtual)

@@ -1,9 +1,10 @@
 """YAML's plain scalars as Kubernetes reads them.
 
 Kubernetes reads YAML by `sigs.k8s.io/yaml`, which resolves with go-yaml version 2 into untyped values and goes on in
-JSON. So YAML 1.1's words are booleans (`yes`, `no`, `on`, `off`, `y`, `n` in their three spellings), `0x1f`, `0b1`,
-`0o17` and `017` are integers, underscores in numbers are skipped; base-60 numbers (`1:20`) and dates stay strings.
-A key of a map that is not a string takes its JSON spelling.
+JSON. So YAML 1.1's words are booleans (`yes`, `no`, `on`, `off` in their three spellings), `0x1f`, `0b1`, `0o17` and
+`017` are integers, underscores in numbers are skipped; base-60 numbers (`1:20`) and dates stay strings. A key of a map
+that is not a string takes its JSON spelling. Unlike there `y` and `n` stay strings, as most tools write them: a header
+called y is no mistake, and as a boolean either is refused with its path.
 """
 
 import base64
@@ -13,8 +14,8 @@ import re
 from typing import Any
 
 _WORDS: dict[str, Any] = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),

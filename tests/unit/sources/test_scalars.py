@@ -7,14 +7,19 @@ import pytest
 from mizzen.sources.scalars import resolve_plain, resolve_tagged, spell_key
 
 
-@pytest.mark.parametrize("text", ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
+@pytest.mark.parametrize("text", ["yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
 def test_words_of_yaml_1_1_are_true(text: str) -> None:
     assert resolve_plain(text) is True
 
 
-@pytest.mark.parametrize("text", ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
+@pytest.mark.parametrize("text", ["no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
 def test_words_of_yaml_1_1_are_false(text: str) -> None:
     assert resolve_plain(text) is False
+
+
+@pytest.mark.parametrize("text", ["y", "Y", "n", "N"])
+def test_single_letters_stay_strings(text: str) -> None:
+    assert resolve_plain(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "~", "null", "Null", "NULL"])

@@ -121,7 +121,7 @@ def route_to_destinations(
     policy = tcp_policy(db, client.namespace, client.rule_labels, host, service_namespace, subset)
     if len(targets) == 1:
         number = _port(first, service, port)
-        cluster = names.subset_key(names.OUTBOUND, number, first.subset, host)
+        cluster = names.subset_key(names.OUTBOUND, number, first.subset, host) if host else names.UNKNOWN
         return _single(db, cluster, service, number, policy, protocol)
     weighted = tuple(
         Weighted(cluster=_cluster(db, client, destination, namespace, port), weight=weight)
@@ -133,6 +133,8 @@ def route_to_destinations(
 
 def _cluster(db: Engine, client: Client, destination: Destination, namespace: str, port: int) -> str:
     host = names.resolve_host(destination.host.lower(), namespace, mesh.domain(db))
+    if not host:
+        return names.UNKNOWN
     service = scope.scoped_service(db, client.scope, host)
     return names.subset_key(names.OUTBOUND, _port(destination, service, port), destination.subset, host)
 

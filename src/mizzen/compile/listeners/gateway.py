@@ -14,7 +14,7 @@ from mizzen.compile.resource import Resource
 from mizzen.compile.security import applied
 from mizzen.compile.security.applied import Applied, Targets
 from mizzen.incremental import Engine, attempt, query
-from mizzen.model import destination_rules, mesh, targets, workloads
+from mizzen.model import destination_rules, gateways, mesh, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -65,10 +65,8 @@ def _router(db: Engine, proxy: Proxy) -> Router:
             scope=ScopeId(proxy.namespace),
             rule_labels=destination_rules.selector_labels(db, proxy.namespace, labels),
         ),
-        labels=labels,
-        ports=targets.port_map(db, proxy),
+        workload=gateways.gateway_workload(db, proxy),
         network=addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack),
-        unprivileged=proxy.unprivileged,
         external_sds=proxy.credential_socket,
         file_credential=proxy.file_credential,
     )

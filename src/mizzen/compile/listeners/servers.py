@@ -22,9 +22,8 @@ from mizzen.compile.listeners.plans import Match
 from mizzen.compile.listeners.server_tls import server_tls
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, gateways, mesh, names, scope
-from mizzen.model.gateways import GatewayServer, PortMap
+from mizzen.model.gateways import GatewayServer, GatewayWorkload
 from mizzen.model.protocols import Protocol
-from mizzen.model.proxy import Labels
 from mizzen.model.virtual_services import VirtualServiceRef, qualify_gateway, visible_virtual_services
 
 
@@ -33,11 +32,8 @@ class Router(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
     dialect: Dialect
     client: Client
-    labels: Labels
-    """By which Gateways select it."""
-    ports: PortMap
+    workload: GatewayWorkload
     network: Network
-    unprivileged: bool = False
     external_sds: bool = False
     """Whether the proxy has a socket for secrets named `sds://…`."""
     file_credential: bool = False
@@ -86,7 +82,7 @@ class GatewayPlan(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 def gateway_plans(db: Engine, router: Router) -> tuple[GatewayPlan, ...]:
     """The listeners, in the order in which servers first ask for them."""
     found: dict[tuple[str, int], list[GatewayServer]] = {}
-    for server in gateways.gateway_servers(db, router.labels, router.ports, router.unprivileged):
+    for server in gateways.gateway_servers(db, router.workload):
         found.setdefault((server.bind, server.port), []).append(server)
     planned = (
         GatewayPlan(
@@ -107,11 +103,11 @@ def _chains(db: Engine, router: Router, servers: Iterable[GatewayServer]) -> Ite
         if server.route_name in routes:
             continue
         routes.update({server.route_name} if server.route_name else ())
-        by_sni = server.passes_tls_through
+        by_sni = server.passes_tls_through or server.is_gateway_api
         for chain in attempt(server_chains, db, router, server) or ():
             if by_sni and taken.intersection(chain.match.server_names):
                 continue
-            taken.update(chain.match.server_names if by_sni else ())
+            taken.update(chain.match.server_names)
             yield chain
 
 
@@ -121,7 +117,8 @@ def server_chains(db: Engine, router: Router, server: GatewayServer) -> tuple[Ht
     if server.route_name:
         return (_http_server(db, router, server),)
     if not server.passes_tls_through:
-        return tuple(_tcp_servers(db, router, server))
+        by_name = tuple(_sni_servers(db, router, server)) if server.is_gateway_api and server.is_tls else ()
+        return by_name or tuple(_tcp_servers(db, router, server))
     if server.server.tls is not None and server.server.tls.mode == "AUTO_PASSTHROUGH":
         return tuple(_mesh_servers(db, router, server))
     return tuple(_sni_servers(db, router, server))
@@ -203,7 +200,7 @@ def _tcp_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[
 
 
 def _sni_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[TcpServer]:
-    """One chain for each match by SNI."""
+    """One chain for each match by SNI; on a server that terminates TLS, as only the Gateway API has it, with its TLS."""
     for ref, found in _bound(db, router, server):
         for rule in found.tls:
             for match in rule.match:
@@ -218,7 +215,8 @@ def _sni_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[
                     protocol=server.protocol,
                 )
                 if route is not None:
-                    yield TcpServer(route=route, match=Match(server_names=match.sni_hosts))
+                    tls = _tls(db, router, server)
+                    yield TcpServer(route=route, match=Match(server_names=match.sni_hosts), tls=tls)
 
 
 def _mesh_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[TcpServer]:

@@ -64,9 +64,8 @@ def inbound_hosts(db: Engine, proxy: Proxy) -> InboundHosts:
 @query
 def served_ports(db: Engine, proxy: Proxy) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """The port in the name of each of a gateway's route configurations, and the ports of the servers behind it."""
-    labels = workloads.proxy_workload(db, proxy).labels
     found: dict[int, set[int]] = {}
-    for server in gateways.gateway_servers(db, labels, targets.port_map(db, proxy), proxy.unprivileged):
+    for server in gateways.gateway_servers(db, gateways.gateway_workload(db, proxy)):
         if server.route_name:
             found.setdefault(server.number if server.terminates_http else server.port, set()).add(server.number)
     return tuple((port, tuple(sorted(numbers))) for port, numbers in sorted(found.items()))

@@ -107,7 +107,7 @@ def resolve(db: Engine, client: RouteClient, destination: Destination, namespace
     """
     host = names.resolve_host(destination.host.lower(), namespace, mesh.domain(db))
     if not host:
-        return Target(cluster="UnknownService", host="", port=place.port)
+        return Target(cluster=names.UNKNOWN, host="", port=place.port)
     host = _unalias(db, client, host, place)
     port = place.port
     if destination.port is not None and destination.port.number:

@@ -14,8 +14,7 @@ from mizzen.compile.routes.virtual_hosts import VirtualHost, encode_configuratio
 from mizzen.compile.routes.virtual_service import EncodedRoute, routes
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model import gateways, names
-from mizzen.model.gateways import GatewayServer, PortMap, narrower_host
-from mizzen.model.proxy import Labels
+from mizzen.model.gateways import GatewayServer, GatewayWorkload, narrower_host
 from mizzen.model.virtual_services import visible_virtual_services
 
 
@@ -23,9 +22,7 @@ class GatewayClient(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A gateway as its route configurations depend on it."""
 
     routes: RouteClient
-    labels: Labels
-    ports: PortMap
-    unprivileged: bool = False
+    workload: GatewayWorkload
 
 
 @query
@@ -48,7 +45,7 @@ def configuration(db: Engine, client: GatewayClient, name: str) -> Resource:
     """The route configuration of one name."""
     servers = [
         s
-        for s in gateways.gateway_servers(db, client.labels, client.ports, client.unprivileged)
+        for s in gateways.gateway_servers(db, client.workload)
         if s.route_name == name
     ]
     if not servers:

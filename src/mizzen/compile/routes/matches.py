@@ -135,11 +135,9 @@ def is_catch_all(fields: dict[str, Any]) -> bool:
 
 
 def operation_path(fields: dict[str, Any]) -> str:
-    """The path as it stands in a span's name."""
+    """The path as it stands in a span's name; prefixes of whole segments do not show there."""
     if "path" in fields:
         return str(fields["path"])
     if "safe_regex" in fields:
         return str(fields["safe_regex"]["regex"])
-    if "path_separated_prefix" in fields:
-        return f"{fields['path_separated_prefix']}/*"
-    return f"{fields['prefix']}*"
+    return f"{fields['prefix']}*" if "prefix" in fields else "/*"

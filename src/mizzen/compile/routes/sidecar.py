@@ -176,7 +176,7 @@ def _hosts_of(
         if not host.startswith("*"):
             if host in carried:
                 services[host] = carried[host]
-            else:
+            elif not ref.is_gateway_api:
                 others.append(host)
             continue
         if ref.is_gateway_api:

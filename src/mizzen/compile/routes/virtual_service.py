@@ -142,7 +142,7 @@ def _build(
             gateway_semantics=semantics,
         )
         if "cluster" in fields["route"]:
-            operation_host = _cluster_authority(fields["route"]["cluster"])
+            operation_host = _cluster_authority(fields["route"]["cluster"]) or operation_host
     fields["decorator"] = {"operation": operation_host + matches.operation_path(matched)}
     _apply_filters(fields, rule)
     _apply_http3(fields, place)
@@ -152,7 +152,7 @@ def _build(
 
 def _cluster_authority(cluster: str) -> str:
     key = names.parse_subset_key(cluster)
-    return f"{key.host}:{key.port}" if key is not None else cluster
+    return f"{key.host}:{key.port}" if key is not None else ""
 
 
 def _apply_filters(fields: dict[str, Any], rule: HTTPRoute) -> None:

@@ -1,0 +1,54 @@
+"""Namespaces: which of them a listener or a Gateway lets in by their labels.
+
+In: Namespaces. Out: label selectors answered. A namespace that holds a route exists, whether or not its object was
+given: it then has no label but its name. Golden cases: gateway-api/allowed-routes, gateway-api/listener-sets.
+"""
+
+from collections.abc import Mapping
+
+from mizzen.api.kube.cluster import Namespace
+from mizzen.api.meta import Key, LabelSelector, LabelSelectorRequirement
+from mizzen.incremental import Engine, Index, query
+
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+_all_namespaces = Index("Namespace", "all", lambda _key, _namespace: ((),))
+_all_routes = tuple(
+    Index(kind, "all", lambda _key, _route: ((),)) for kind in ("HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute")
+)
+
+
+@query
+def _known(db: Engine) -> tuple[str, ...]:
+    """The namespaces that exist, sorted."""
+    found = {key[2] for key in db.lookup(_all_namespaces, ())}
+    for index in _all_routes:
+        found.update(key[1] for key in db.lookup(index, ()))
+    return tuple(sorted(found))
+
+
+def matching(db: Engine, selector: LabelSelector) -> tuple[str, ...]:
+    """The namespaces that a selector selects, sorted."""
+    return tuple(name for name in _known(db) if selects(db, selector, name))
+
+
+def selects(db: Engine, selector: LabelSelector, name: str) -> bool:
+    """Whether a selector selects the namespace of that name; one with an unknown operator selects nothing."""
+    found: Namespace | None = db.input(Key("Namespace", "", name))
+    labels = {**(found.metadata.labels if found is not None else {}), _NAME_LABEL: name}
+    if not set(selector.match_labels.items()) <= set(labels.items()):
+        return False
+    return all(_holds(rule, labels) for rule in selector.match_expressions)
+
+
+def _holds(rule: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    match rule.operator:
+        case "In":
+            return labels.get(rule.key) in rule.values
+        case "NotIn":
+            return labels.get(rule.key) not in rule.values
+        case "Exists":
+            return rule.key in labels
+        case "DoesNotExist":
+            return rule.key not in labels
+    return False
