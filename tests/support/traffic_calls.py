@@ -296,7 +296,7 @@ async def call_grpc(
                         await stream.write(text.encode())
                         answers.append((await stream.read()).decode())
                     await stream.done_writing()
-                    async for rest in stream:
+                    while (rest := await stream.read()) is not grpc.aio.EOF:
                         answers.append(rest.decode())
                 results.append({"code": "OK", "details": "", "answers": answers})
             except grpc.aio.AioRpcError as failed:

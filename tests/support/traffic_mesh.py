@@ -24,7 +24,9 @@ from mizzen.local import observer, runtime
 
 _IN_FORCE_SECONDS = 60.0
 _WARMING = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$"
-ECHO_PORTS = "http=8080 greet=9000 echo=9001 tls=8443 grpc=9090"
+PORTS = ("http=8080", "greet=9000", "echo=9001", "tls=8443", "grpc=9090")
+SNIFFED_PORTS = ("http=8081", "echo=9002", "grpc=9091")
+"""For Services that leave the protocol out: a port that two Services share is what the first of them says."""
 
 BASE = """
 kind: Namespace
@@ -127,9 +129,9 @@ def build_pod(
     }
     container = {
         "name": "app",
-        "command": ["python3", "traffic_app.py", f"{root}/control/app.sock", *ECHO_PORTS.split()],
+        "command": ["python3", "traffic_app.py", f"{root}/control/app.sock", *PORTS, *SNIFFED_PORTS],
         "env": [{"name": key, "value": value} for key, value in environ.items()],
-        "readinessProbe": {"tcpSocket": {"port": 9090}},
+        "readinessProbe": {"tcpSocket": {"port": 9091}},
         "volumeMounts": [{"name": "control", "mountPath": "/control"}, {"name": "tls", "mountPath": "/tls"}],
     }
     spec = {

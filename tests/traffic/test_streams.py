@@ -1,0 +1,206 @@
+"""What is no plain request: TCP, TLS by its name, WebSocket, HTTP/2 and gRPC, declared and sniffed."""
+
+import pytest
+from traffic_manifests import behaviour, policy, routes, service, subsets
+from traffic_programs import count_pods, new_case
+
+NEAR = "app: echo, place: near"
+CLIENT = "spiffe://cluster.local/ns/traffic/sa/client"
+
+
+def tcp_routes(name: str, kind: str, rules: str, *, port: int, port_name: str, target: int) -> str:
+    lines = "\n".join(f"  {line}" for line in rules.strip("\n").splitlines())
+    return f"""
+{service(name, port=port, port_name=port_name, target=target)}
+{subsets(name)}
+kind: VirtualService
+metadata: {{name: {name}}}
+spec:
+  hosts: [{name}]
+  {kind}:
+{lines}
+"""
+
+
+@behaviour(service("greeting", port=9000, port_name="tcp", target=9000))
+def test_a_server_may_speak_first(client):
+    (line,) = client.connect("greeting:9000", say="and you\n", lines=2)
+    greeting, echo = line.lines
+    assert greeting.startswith("HELLO ")
+    assert echo.endswith(" and you")
+
+
+@behaviour(service("client-first", port=9001, port_name="tcp", target=9001))
+def test_a_tcp_connection_carries_bytes_both_ways_in_mutual_tls(client, mesh):
+    case = new_case()
+    (line,) = client.connect("client-first:9001", say=f"{case}\n")
+    assert line.lines[0].endswith(case)
+    (seen,) = mesh.echoes.received(case)
+    assert seen.peer == "127.0.0.6"
+
+
+@behaviour(
+    tcp_routes(
+        "tcp-weights",
+        "tcp",
+        """
+- match: [{port: 9000}]
+  route:
+    - {destination: {host: tcp-weights, subset: v2}, weight: 100}
+""",
+        port=9000,
+        port_name="tcp",
+        target=9000,
+    )
+)
+def test_a_tcp_route_chooses_a_subset(client):
+    assert {line.lines for line in client.connect("tcp-weights:9000", count=10)} == {("HELLO far v2",)}
+
+
+@behaviour(
+    tcp_routes(
+        "tcp-split",
+        "tcp",
+        """
+- route:
+    - {destination: {host: tcp-split, subset: v1}, weight: 50}
+    - {destination: {host: tcp-split, subset: v2}, weight: 50}
+""",
+        port=9000,
+        port_name="tcp",
+        target=9000,
+    )
+)
+def test_a_tcp_route_splits_connections(client):
+    versions = [line.lines[0].split()[2] for line in client.connect("tcp-split:9000", count=100)]
+    assert 25 <= versions.count("v2") <= 75
+
+
+@behaviour(
+    tcp_routes(
+        "tcp-labels",
+        "tcp",
+        """
+- match: [{sourceLabels: {team: blue}}]
+  route: [{destination: {host: tcp-labels, subset: v2}}]
+- route: [{destination: {host: tcp-labels, subset: v1}}]
+""",
+        port=9000,
+        port_name="tcp",
+        target=9000,
+    )
+)
+def test_a_tcp_route_may_depend_on_the_caller(client, visitor):
+    assert {line.lines[0].split()[2] for line in client.connect("tcp-labels:9000", count=8)} == {"v1"}
+    assert {line.lines[0].split()[2] for line in visitor.connect("tcp-labels:9000", count=8)} == {"v2"}
+
+
+@behaviour(
+    tcp_routes(
+        "sni",
+        "tls",
+        """
+- match: [{port: 8443, sniHosts: [new.sni.example.com]}]
+  route: [{destination: {host: sni, subset: v2}}]
+- match: [{port: 8443, sniHosts: ["*.example.com", sni.traffic.svc.cluster.local]}]
+  route: [{destination: {host: sni, subset: v1}}]
+""",
+        port=8443,
+        port_name="tls",
+        target=8443,
+    ).replace("hosts: [sni]", 'hosts: [sni, "*.sni.example.com", other.example.com]'),
+)
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("new.sni.example.com", "v2"), ("old.sni.example.com", "v1"), ("other.example.com", "v1")],
+)
+def test_a_tls_connection_is_routed_by_its_name(client, name, version):
+    answer = client.get(f"https://{name}/", address="sni:8443")
+    assert (answer.seen.version, answer.seen.sni) == (version, name)
+
+
+@behaviour(service("websocket"))
+def test_a_websocket_goes_through(client):
+    opened = client.websocket("websocket:80", "websocket", ["one", "two"])
+    assert opened["status"] == 101
+    pods = {answer.split()[0] for answer in opened["answers"]}
+    assert len(pods) == 1
+    assert [answer.split()[1] for answer in opened["answers"]] == ["one", "two"]
+
+
+GRPC = {"port": 9090, "port_name": "grpc", "target": 9090}
+
+
+@behaviour(service("grpc-echo", **GRPC))
+def test_grpc_streams_go_both_ways_message_by_message(client, mesh):
+    case = new_case()
+    (call,) = client.grpc("grpc-echo:9090", ["a", "b", "c"], method="Stream", metadata=[("x-case", case)])
+    assert call.code == "OK"
+    assert [answer.split()[1] for answer in call.answers] == ["a", "b", "c"]
+    (seen,) = mesh.echoes.received(case)
+    assert f"URI={CLIENT}" in seen.metadata["x-forwarded-client-cert"]
+
+
+@behaviour(service("grpc-balanced", **GRPC))
+def test_calls_on_one_grpc_connection_are_balanced(client):
+    calls = client.grpc("grpc-balanced:9090", count=30)
+    assert {call.answers[0].split()[0] for call in calls} == {"near", "mid", "far"}
+
+
+@behaviour(
+    """
+kind: Service
+metadata: {name: sniffed}
+spec:
+  selector: {app: echo}
+  ports:
+    - {name: one, port: 9090, targetPort: 9091}
+    - {name: two, port: 8080, targetPort: 8081}
+    - {name: three, port: 9001, targetPort: 9002}
+""",
+)
+def test_on_ports_without_a_protocol_it_is_sniffed(client, mesh):
+    case = new_case()
+    (call,) = client.grpc("sniffed:9090", ["a", "b"], method="Stream", metadata=[("x-case", case)])
+    assert (call.code, len(call.answers)) == ("OK", 2)
+    (seen,) = mesh.echoes.received(case)
+    assert f"URI={CLIENT}" in seen.metadata["x-forwarded-client-cert"]
+    assert client.get("http://sniffed:8080/").seen.caller == CLIENT
+    assert client.connect("sniffed:9001", say="neither\n")[0].lines[0].endswith("neither")
+
+
+@behaviour(
+    service("upgraded", selector=NEAR), policy("upgraded", "connectionPool: {http: {h2UpgradePolicy: UPGRADE}}")
+)
+def test_http_1_is_upgraded_between_the_sidecars(client, mesh):
+    answers = client.send("http://upgraded/", count=12, workers=4, headers={"x-delay": "0.2"})
+    assert count_pods(answers) == {"near": 12}
+    hosts = mesh.hosts("client", "outbound|80||upgraded.traffic.svc.cluster.local")
+    assert hosts["near"]["cx_total"] == 1, "four connections of HTTP/1.1 share one of HTTP/2"
+
+
+@behaviour(
+    routes(
+        "grpc-routes",
+        """
+- match: [{uri: {exact: /traffic.Echo/Stream}}]
+  route: [{destination: {host: grpc-routes, subset: v2}}]
+- match: [{headers: {x-version: {exact: two}}}]
+  route: [{destination: {host: grpc-routes, subset: v2}}]
+- route: [{destination: {host: grpc-routes, subset: v1}}]
+""",
+        **GRPC,
+    ),
+    subsets("grpc-routes"),
+)
+def test_grpc_calls_are_routed_by_method_and_metadata(client):
+    (stream,) = client.grpc("grpc-routes:9090", ["a"], method="Stream")
+    (asked,) = client.grpc("grpc-routes:9090", metadata=[("x-version", "two")])
+    assert stream.answers[0].split()[0] == asked.answers[0].split()[0] == "far"
+    assert {call.answers[0].split()[0] for call in client.grpc("grpc-routes:9090", count=10)} == {"near", "mid"}
+
+
+@behaviour(service("grpc-status", **GRPC))
+def test_grpc_statuses_come_back_as_they_are(client):
+    (call,) = client.grpc("grpc-status:9090", metadata=[("x-code", "NOT_FOUND")])
+    assert (call.code, call.details) == ("NOT_FOUND", "as asked")
