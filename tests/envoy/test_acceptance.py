@@ -36,9 +36,9 @@ class Tally:
 def tally(request: pytest.FixtureRequest):
     tally = Tally()
     yield tally
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    reporter.ensure_newline()
-    reporter.write_line(f"acceptance: {tally}")
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print(f"\nacceptance: {tally}")
 
 
 @pytest.mark.parametrize("name", CASES)
