@@ -41,6 +41,13 @@ _FIELDS: Mapping[str, Mapping[str, Sequence[Row]]] = {
     "envoy/config/trace/v3/zipkin.proto": {
         "ZipkinConfig": [("timestamp_trace_ids", 10, "bool")],
     },
+    "envoy/extensions/access_loggers/open_telemetry/v3/logs_service.proto": {
+        "OpenTelemetryAccessLogConfig": [
+            ("grpc_service", 9, ".envoy.config.core.v3.GrpcService"),
+            ("log_name", 10, "string"),
+            ("filter_state_objects_to_log", 13, "repeated string"),
+        ],
+    },
     "envoy/extensions/access_loggers/stats/v3/stats.proto": {
         "Config": [("stats_scope", 6, ".envoy.type.v3.Scope")],
     },
@@ -56,6 +63,7 @@ _FIELDS: Mapping[str, Mapping[str, Sequence[Row]]] = {
 _IMPORTS: Mapping[str, Sequence[str]] = {
     "envoy/config/cluster/v3/circuit_breaker.proto": ["google/protobuf/duration.proto"],
     "envoy/config/core/v3/protocol.proto": ["envoy/type/v3/percent.proto"],
+    "envoy/extensions/access_loggers/open_telemetry/v3/logs_service.proto": ["envoy/config/core/v3/grpc_service.proto"],
     "envoy/extensions/access_loggers/stats/v3/stats.proto": ["envoy/type/v3/scope.proto"],
 }
 
@@ -64,9 +72,7 @@ _STRUCT = "google/protobuf/struct.proto"
 _WRAPPERS = "google/protobuf/wrappers.proto"
 
 # path → (package, imports, {message: rows}, {enum: names by number})
-_MESSAGES: Mapping[
-    str, tuple[str, Sequence[str], Mapping[str, Sequence[Row]], Mapping[str, Sequence[str]]]
-] = {
+_MESSAGES: Mapping[str, tuple[str, Sequence[str], Mapping[str, Sequence[Row]], Mapping[str, Sequence[str]]]] = {
     "envoy/type/v3/scope.proto": (
         "envoy.type.v3",
         [_WRAPPERS],

@@ -154,7 +154,7 @@ def _build(log: AccessLog, dialect: Dialect, only: dict[str, Any]) -> Any:
         case ServiceLog():
             name, config = _service_logger(log.sink)
         case OpenTelemetryLog():
-            name, config = _otel_logger(log.sink)
+            name, config = _otel_logger(log.sink, dialect)
     fields: dict[str, Any] = {"filter": only} if only else {}
     return _accesslog_v3.AccessLog(name=name, typed_config=protos.pack(config), **fields)
 
@@ -214,15 +214,17 @@ def _service_logger(sink: ServiceLog) -> tuple[str, Any]:
     )
 
 
-def _otel_logger(sink: OpenTelemetryLog) -> tuple[str, Any]:
-    fields: dict[str, Any] = {}
+def _otel_logger(sink: OpenTelemetryLog, dialect: Dialect) -> tuple[str, Any]:
+    fields: dict[str, Any] = {"common_config": _common(sink)}
+    if dialect == "envoy":  # the same without the field that it deprecates
+        fields = _common(sink)
+        del fields["transport_api_version"]
     if sink.attributes:
         values = [{"key": key, "value": {"string_value": value}} for key, value in sink.attributes]
         fields["attributes"] = {"values": values}
     if formatters := _formatters(sink.body):
         fields["formatters"] = formatters
     return "envoy.access_loggers.open_telemetry", _otel_v3.OpenTelemetryAccessLogConfig(
-        common_config=_common(sink),
         disable_builtin_labels=True,
         body={"string_value": sink.body},
         **fields,
