@@ -8,6 +8,7 @@ Command line flags replace single fields afterwards (`msgspec.structs.replace`);
 the environment.
 """
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -18,6 +19,8 @@ _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _WORDS = {"1": True, "t": True, "true": True, "yes": True, "on": True}
 _WORDS |= {"0": False, "f": False, "false": False, "no": False, "off": False}
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def parse_duration(text: str) -> float:
@@ -68,6 +71,10 @@ def _parse_ratio(text: str) -> float:
 
 def _parse_names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def _parse_networks(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(name, strict=False) for name in _parse_names(text))
 
 
 class Variable(NamedTuple):
@@ -211,6 +218,35 @@ class Features(Group, frozen=True, kw_only=True):
     """Per cent of requests that are traced where nothing else says."""
 
 
+class KeySets(Group, frozen=True, kw_only=True):
+    """The key sets (JWKS) of token issuers, which the control plane fetches from where users say."""
+
+    refresh_interval: Annotated[float, Variable("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", parse_duration)] = 1200.0
+    """Seconds after which a fetched key set is fetched again."""
+    blocked_networks: Annotated[tuple[Network, ...], Variable("BLOCKED_CIDRS_IN_JWKS_URIS", _parse_networks)] = ()
+    """Networks that are not called; link-local addresses and those of clouds' metadata never are."""
+    refuse_private: Annotated[bool, Variable("MIZZEN_JWKS_REFUSE_PRIVATE", parse_bool)] = False
+    """Whether private and loopback addresses are refused too."""
+    insecure: Annotated[bool, Variable("JWKS_RESOLVER_INSECURE_SKIP_VERIFY", parse_bool)] = False
+    """Whether any server certificate will do."""
+    extra_roots: str = "/cacerts/extra.pem"
+    """File of roots that are trusted beside the system's, where it exists."""
+    timeout: float = 5.0
+    """Seconds of one fetch, redirects included."""
+    first_wait: float = 10.0
+    """Seconds that a starting control plane waits for key sets before it serves proxies without them."""
+    max_bytes: int = 1024 * 1024
+    """Bytes of the largest document that is read."""
+    tries: int = 7
+    """Fetches in a row, `spacing` apart, before a refresh counts as failed; the very first fetch is tried once."""
+    spacing: float = 1.0
+    """Seconds between them."""
+    retry_first: float = 60.0
+    """Seconds after a failure until the next try; doubled each time."""
+    retry_longest: float = 3600.0
+    """Seconds between two tries at most."""
+
+
 class Instance(Group, frozen=True, kw_only=True):
     """Who this process is."""
 
@@ -233,6 +269,7 @@ class Settings(Group, frozen=True, kw_only=True):
     agent: Agent = Agent()
     http: Http = Http()
     features: Features = Features()
+    key_sets: KeySets = KeySets()
     instance: Instance = Instance()
 
 

@@ -3,6 +3,8 @@
     options     what the command line says, as values
     mesh        the mesh config in force: ConfigMap, file or defaults
     inputs      from the batches of the sources to the engine's inputs, and the list of what is wrong
+    jwks        key sets of token issuers, fetched and refreshed
+    fetching    documents from addresses that users write
     callers     one way to believe callers for the certificate service, the discovery servers and the debug pages
     authority   the certificate authority with its files, kept running
     debug       istiod's debug documents as plain data

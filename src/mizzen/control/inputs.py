@@ -1,8 +1,8 @@
 """From the batches of the sources to the inputs of the engine.
 
 In: batches of changed objects, and the mesh config. Out: changes for `xds.push`, each with the reason that Istio's
-metrics give it; the findings in force, each logged when it comes and when it goes; and whether every source has
-delivered its first list.
+metrics give it; the findings in force, each logged when it comes and when it goes. Proxies are served once every source
+has delivered its first list and the key sets that it names were tried: valid tokens are not refused after a restart.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from mizzen import observe, settings
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import Key, Object
+from mizzen.api.policy import RequestAuthentication
+from mizzen.control.jwks import KeySets
 from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
 from mizzen.model.mesh import CONTROL_PLANE, MESH, ControlPlane
@@ -41,6 +43,7 @@ class Inputs:
         self._mesh = mesh
         self._map_key = config_map_key(config.instance.namespace, config.instance.revision)
         self._waiting: set[str] = set()
+        self._opening = False
         self._by_source: dict[str, tuple[Finding, ...]] = {}
         self.findings: tuple[Finding, ...] = ()
         """What is wrong now, in the order of the sources."""
@@ -51,6 +54,8 @@ class Inputs:
             http10=config.features.http10,
             trace_sampling=config.features.trace_sampling,
         )
+        self.key_sets = KeySets(lambda key, value: pusher.feed(key, value, "config"), config.key_sets)
+        """The key sets of token issuers; somebody runs it."""
         pusher.feed(CONTROL_PLANE, control_plane, "global")
         pusher.feed(MESH, mesh.config, "global")
 
@@ -67,9 +72,13 @@ class Inputs:
         self._by_source[source] = batch.findings
         self._report()
         self._waiting.discard(source)
-        if not self._waiting and not self._pusher.ready:
-            self._pusher.open()
-            _log.info("every source has delivered its first list")
+        if not self._waiting and not self._opening:
+            self._opening = True
+            self.key_sets.after_first_tries(self._open)
+
+    def _open(self) -> None:
+        _log.info("every source has delivered its first list")
+        self._pusher.open()
 
     def take_mesh(self) -> None:
         """The mesh config may be another one."""
@@ -78,6 +87,8 @@ class Inputs:
 
     def _feed(self, key: Key, value: Object | None, origin: Origin) -> None:
         self._pusher.feed(key, value, _REASONS.get(key.kind, "config"))
+        if key.kind == "RequestAuthentication":
+            self.key_sets.follow(key, value if isinstance(value, RequestAuthentication) else None)
         if key == self._map_key:
             self._mesh.follow(value if isinstance(value, ConfigMap) else None, origin)
             self.take_mesh()

@@ -123,6 +123,7 @@ class ControlPlane:
                     "certificate": keep_serving_certificate(self._certificate),
                     "files": self._follow_files(),
                     "mesh": self._follow_mesh(),
+                    "key sets": self.inputs.key_sets.run(),
                     "lag": _watch_lag(),
                     "stop": self._wait_for_stop(),
                 }.items():

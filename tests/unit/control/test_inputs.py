@@ -1,14 +1,17 @@
 """Batches become inputs with their reasons; findings are told once; readiness waits for every source."""
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
+from eventually import eventually
 
 from mizzen import observe, settings
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key, ObjectMeta
+from mizzen.api.policy import JWTRule, RequestAuthentication, RequestAuthenticationSpec
 from mizzen.api.problems import Problem
 from mizzen.control.inputs import Inputs
 from mizzen.control.mesh import MeshSettings
@@ -82,6 +85,18 @@ def test_nobody_is_served_before_every_source_has_delivered(inputs: Inputs, push
     assert not pusher.ready
     inputs.take("kube", Batch(), {})
     assert pusher.ready
+
+
+async def test_nobody_is_served_before_key_sets_were_tried(inputs: Inputs, pusher: Pusher) -> None:
+    key = Key("RequestAuthentication", "shop", "jwt")
+    rule = JWTRule(issuer="a", jwks_uri="ftp://nowhere")
+    policy = RequestAuthentication(spec=RequestAuthenticationSpec(jwt_rules=(rule,)))
+    inputs.expect("files")
+    inputs.take("files", Batch(sets={key: policy}), {})
+    assert not pusher.ready
+    task = asyncio.create_task(inputs.key_sets.run())
+    await eventually(lambda: pusher.ready)
+    task.cancel()
 
 
 def test_mesh_config_map_changes_the_mesh_input(inputs: Inputs, pusher: Pusher) -> None:
