@@ -1,8 +1,9 @@
 """`mizzen compile`: what a proxy would be told, offline from manifests.
 
 In: files, folders or stdin with objects, the mesh config, and the proxy: its xDS Node, or a Pod of those objects. Out:
-all its resources as JSON, YAML or a summary on stdout, problems on stderr. The exit code is 0 unless an input cannot
-be read or the proxy is unknown: bad objects are problems, and their neighbours are compiled.
+all its resources as JSON, YAML or a summary on stdout, problems on stderr. With `-o status` no proxy is asked for: the
+statuses of the Gateway API's objects are printed. The exit code is 0 unless an input cannot be read or the proxy is
+unknown: bad objects are problems, and their neighbours are compiled.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ _NOT_READ = ("unreadable-file", "too-large", "not-text")
 @click.option("--node", "node_file", default="", metavar="FILE", help="The proxy's xDS Node as protobuf JSON.")
 @click.option("--proxy", "pod", default="", metavar="NAME.NAMESPACE", help="The proxy of this Pod instead.")
 @click.option("--dialect", type=click.Choice(["istio", "envoy"]), help="Compile for Istio's or for upstream Envoy.")
-@options.output_option("json", "yaml", "summary", default="json")
+@options.output_option("json", "yaml", "summary", "status", default="json")
 def compile_(
     paths: tuple[str, ...],
     mesh_file: str,
@@ -52,6 +53,11 @@ def compile_(
     """Print what a proxy would be told, offline from manifests."""
     from mizzen.diagnose import snapshot
 
+    if output == "status":
+        with _collector_off():
+            printed = _statuses(_fill(_load(paths), mesh_file))
+        click.echo(render.render_json(printed, indent=2), nl=False)
+        return
     if bool(node_file) == bool(pod):
         raise click.UsageError("give either --node or --proxy", click.get_current_context())
     with _collector_off():
@@ -115,6 +121,17 @@ def _fill(contents: "Contents", mesh_file: str) -> "Engine":
         ),
     )
     return engine
+
+
+def _statuses(engine: "Engine") -> dict[str, Any]:
+    """The statuses of all objects of the Gateway API, by `Kind/namespace/name`."""
+    from mizzen.api.kinds import kind_named
+    from mizzen.model.convert.status.objects import statuses
+
+    return {
+        f"{kind_named(key.kind).kind}/{key.namespace}/{key.name}": msgspec.to_builtins(found)
+        for key, found in statuses(engine)
+    }
 
 
 def _mesh_config(contents: "Contents", mesh_file: str, read: "settings.Settings") -> "MeshConfig":

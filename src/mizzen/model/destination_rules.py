@@ -1,7 +1,8 @@
 """DestinationRules: which rule applies to a host for a client, with the rules of one host merged.
 
-In: DestinationRules and the mesh's defaults. Out: `MergedRule` for (client namespace, host, service namespace), and
-policy resolution by subset and port. Golden cases: networking/dr-lookup-and-merge, networking/dr-workload-selector,
+In: DestinationRules, those that `convert` generates, and the mesh's defaults. Out: `MergedRule` for (client namespace,
+host, service namespace), and policy resolution by subset and port.
+Golden cases: networking/dr-lookup-and-merge, networking/dr-workload-selector,
 networking/dr-port-and-subset-merge, networking/export-to.
 """
 
@@ -15,6 +16,7 @@ from mizzen.api.networking.destination_rule import DestinationRule, Subset
 from mizzen.api.networking.traffic_policy import TrafficPolicy
 from mizzen.incremental import Engine, Index, query
 from mizzen.model import mesh, names, workloads
+from mizzen.model.convert import policies
 from mizzen.model.proxy import Labels
 from mizzen.model.services import Audience, audience
 
@@ -134,7 +136,9 @@ def _matching_hosts(db: Engine, namespace: str, host: str) -> tuple[str, ...]:
     domain = mesh.domain(db)
     found: list[str] = []
     short = host.removesuffix(f".{namespace}.svc.{domain}")
-    if any(db.lookup(_by_host, (namespace, written)) for written in {host, short} if written):
+    if any(db.lookup(_by_host, (namespace, written)) for written in {host, short} if written) or (
+        policies.backend_rule(db, namespace, host) is not None
+    ):
         found.append(host)
     wild = {h for key in db.lookup(_by_host, (namespace, "*")) if names.matches(h := _rule_host(db, key), host)}
     found.extend(sorted(wild, key=names.specificity, reverse=True))
@@ -162,7 +166,22 @@ def merged_rules(db: Engine, namespace: str, host: str) -> tuple[MergedRule, ...
     merged: list[MergedRule] = []
     for rule in rules:
         _merge_into(merged, _single(rule, host))
-    return tuple(merged)
+    generated = policies.backend_rule(db, namespace, host)
+    return tuple(merged) if generated is None else _with_generated(merged, _single(generated, host))
+
+
+def _with_generated(merged: list[MergedRule], generated: MergedRule) -> tuple[MergedRule, ...]:
+    """Every rule with what a generated one adds to it, and as of its origin; it alone for those who see no other."""
+    filled = tuple(
+        msgspec.structs.replace(
+            rule,
+            keys=generated.keys + rule.keys,
+            traffic_policy=policies.filled_policy(rule.traffic_policy, generated.traffic_policy),
+        )
+        for rule in merged
+    )
+    is_covered = any(_exported(rule) for rule in merged)
+    return filled if is_covered else (generated, *filled)
 
 
 def _single(rule: DestinationRule, host: str) -> MergedRule:
@@ -206,19 +225,19 @@ class RuleId(NamedTuple):
 
     namespace: str
     host: str
-    first: Key
+    keys: tuple[Key, ...]
 
 
 def rule_id(rule: MergedRule | None) -> RuleId | None:
     """The identity of a merged rule."""
-    return RuleId(rule.namespace, rule.host, rule.keys[0]) if rule is not None else None
+    return RuleId(rule.namespace, rule.host, rule.keys) if rule is not None else None
 
 
 def find_rule(db: Engine, rule: RuleId | None) -> MergedRule | None:
     """The rule of that identity."""
     if rule is None:
         return None
-    return next((r for r in merged_rules(db, rule.namespace, rule.host) if r.keys[0] == rule.first), None)
+    return next((r for r in merged_rules(db, rule.namespace, rule.host) if r.keys == rule.keys), None)
 
 
 # -- what a rule says for one port and subset ---------------------------------------------------------------------

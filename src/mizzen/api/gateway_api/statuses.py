@@ -6,7 +6,6 @@ status back, so that equal findings are equal values.
 
 from typing import Literal
 
-from mizzen.api.gateway_api.references import ParentReference
 from mizzen.api.message import Message
 from mizzen.api.scalars import Int32
 
@@ -20,6 +19,17 @@ class Condition(Message, frozen=True, kw_only=True):
     status: ConditionStatus
     reason: str
     message: str
+
+
+class StatusReference(Message, frozen=True, kw_only=True):
+    """An object as a status names it: group and kind always stand there."""
+
+    group: str
+    kind: str
+    name: str
+    namespace: str = ""
+    section_name: str = ""
+    port: Int32 | None = None
 
 
 class StatusAddress(Message, frozen=True, kw_only=True):
@@ -71,7 +81,7 @@ class ListenerSetStatus(Message, frozen=True, kw_only=True):
 class RouteParentStatus(Message, frozen=True, kw_only=True):
     """The findings about a route for one of its parents."""
 
-    parent_ref: ParentReference
+    parent_ref: StatusReference
     controller_name: str
     conditions: tuple[Condition, ...]
 
@@ -85,7 +95,7 @@ class RouteStatus(Message, frozen=True, kw_only=True):
 class PolicyAncestorStatus(Message, frozen=True, kw_only=True):
     """The findings about a policy where it takes effect."""
 
-    ancestor_ref: ParentReference
+    ancestor_ref: StatusReference
     controller_name: str
     conditions: tuple[Condition, ...]
 
