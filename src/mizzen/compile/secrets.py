@@ -2,10 +2,11 @@
 
 In: resource names such as `kubernetes://shop-tls` and `kubernetes://shop-tls-cacert`, the namespace of the proxy that
 asks. Out: Secret messages with their bytes inside; a name that means nothing readable has no resource. A proxy gets
-Secrets of its own namespace only, and trusted roots from any ConfigMap; who it is must have been proved before this
-is asked (`xds` sees to that).
+Secrets of its own namespace, those of others that a Gateway it serves was granted, and trusted roots from any
+ConfigMap; who it is must have been proved before this is asked (`xds` sees to that).
 Certificates of workloads come from their agents, never from here.
-Facts: key names and their order as in the reference's Secret table. Golden case: gateway/tls-credentials.
+Facts: key names and their order as in the reference's Secret table. Golden cases: gateway/tls-credentials,
+gateway-api/tls-listeners.
 """
 
 from typing import Any, NamedTuple
@@ -19,8 +20,10 @@ from mizzen.incremental import Engine, attempt, query
 
 _tls_v3 = protos.package("envoy.extensions.transport_sockets.tls.v3")
 
-_CA = "-cacert"
-_SCHEMES = {"kubernetes://": "Secret", "kubernetes-gateway://": "Secret", "configmap://": "ConfigMap"}
+CA_SUFFIX = "-cacert"
+"""Ends the names of trusted roots."""
+ROOTS_SCHEME = "configmap://"
+_SCHEMES = {"kubernetes://": "Secret", "kubernetes-gateway://": "Secret", ROOTS_SCHEME: "ConfigMap"}
 _PAIRS = (("cert", "key"), ("tls.crt", "tls.key"))
 _ROOTS = ("cacert", "ca.crt")
 _REVOCATIONS = ("crl", "ca.crl")
@@ -43,23 +46,25 @@ def parse_credential(name: str, own_namespace: str) -> Credential | None:
             namespace, slash, bare = rest.rpartition("/")
             if not bare or (kind == "ConfigMap" and not slash):
                 return None
-            is_ca = bare.endswith(_CA) or kind == "ConfigMap"
-            return Credential(kind, namespace or own_namespace, bare.removesuffix(_CA) if is_ca else bare, is_ca)
+            is_ca = bare.endswith(CA_SUFFIX) or kind == "ConfigMap"
+            return Credential(kind, namespace or own_namespace, bare.removesuffix(CA_SUFFIX) if is_ca else bare, is_ca)
     return None
 
 
 @query
-def secrets(db: Engine, namespace: str, asked: frozenset[str]) -> ResourceSet:
-    """The secrets of these names for proxies of a namespace."""
-    built = (attempt(secret, db, namespace, name) for name in sorted(asked))
+def secrets(db: Engine, namespace: str, asked: frozenset[str], granted: frozenset[str] = frozenset()) -> ResourceSet:
+    """The secrets of these names for proxies of a namespace, which were `granted` some of other namespaces."""
+    built = (attempt(secret, db, namespace, name, name.removesuffix(CA_SUFFIX) in granted) for name in sorted(asked))
     return ResourceSet(resource.SECRET, (r for r in built if r is not None))
 
 
 @query
-def secret(db: Engine, namespace: str, name: str) -> Resource | None:
+def secret(db: Engine, namespace: str, name: str, is_granted: bool) -> Resource | None:
     """The secret of one name; None where it may not be read or does not hold what is asked."""
     credential = parse_credential(name, namespace)
-    if credential is None or (credential.kind == "Secret" and credential.namespace != namespace):
+    if credential is None:
+        return None
+    if credential.kind == "Secret" and credential.namespace != namespace and not is_granted:
         return None
     content = _authority(db, credential) if credential.is_ca else _certificate(db, credential)
     return encode_resource(name, _tls_v3.Secret(name=name, **content)) if content is not None else None
@@ -87,9 +92,10 @@ def _authority(db: Engine, credential: Credential) -> dict[str, Any] | None:
     """Trusted roots: from the Secret of the name with `-cacert`, else from the certificate's own Secret."""
     if credential.kind == "ConfigMap":
         config: ConfigMap | None = db.input(Key("ConfigMap", credential.namespace, credential.name))
-        roots = config.data.get("ca.crt") if config is not None else None
-        return {"validation_context": {"trusted_ca": _bytes(roots.encode())}} if roots else None
-    for name in (credential.name + _CA, credential.name):
+        roots = [config.data.get(key) for key in _ROOTS] if config is not None else []
+        texts = [text.encode() for text in roots if text]
+        return {"validation_context": {"trusted_ca": _bytes(texts[0])}} if texts else None
+    for name in (credential.name + CA_SUFFIX, credential.name):
         found: Secret | None = db.input(Key("Secret", credential.namespace, name))
         trusted = next((v for key in _ROOTS if found is not None and (v := found.get(key))), None)
         if found is not None and trusted is not None:

@@ -154,9 +154,12 @@ def _name_table(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 
 
 def _secrets(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    """A gateway's certificates; a sidecar gets none, only the trusted roots that ConfigMaps hold."""
+    asked = names or frozenset()
     if proxy.kind != "router":
-        return ResourceSet(resource.SECRET, ())
-    return secrets.secrets(db, proxy.namespace, names or frozenset())
+        return secrets.secrets(db, proxy.namespace, frozenset(n for n in asked if n.startswith(secrets.ROOTS_SCHEME)))
+    granted = gateways.granted_credentials(db, gateways.gateway_workload(db, proxy))
+    return secrets.secrets(db, proxy.namespace, asked, granted & {n.removesuffix(secrets.CA_SUFFIX) for n in asked})
 
 
 def _extensions(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:

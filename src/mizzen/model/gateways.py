@@ -202,7 +202,7 @@ def _credentials(server: Server) -> tuple[str, ...]:
     if server.tls is None:
         return ()
     named = (server.tls.credential_name, *server.tls.credential_names, server.tls.ca_cert_credential_name)
-    return tuple(name for name in named if name.startswith("kubernetes-gateway://"))
+    return tuple(name.removesuffix("-cacert") for name in named if name.startswith("kubernetes-gateway://"))
 
 
 def _qualify(host: str, own: str) -> str:
