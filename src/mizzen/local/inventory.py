@@ -107,6 +107,9 @@ class Inventory:
     def services(self) -> tuple[Service, ...]:
         return tuple(item for _, item in sorted(self.objects.items()) if isinstance(item, Service))
 
+    def entries(self) -> tuple[ServiceEntry, ...]:
+        return tuple(item for _, item in sorted(self.objects.items()) if isinstance(item, ServiceEntry))
+
     def named_hosts(self) -> tuple[Object, ...]:
         """What else the resolver must know: endpoints and outside hosts that the manifests write themselves."""
         kinds = (EndpointSlice, ServiceEntry)

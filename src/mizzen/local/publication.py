@@ -24,6 +24,7 @@ class Publication:
         self._surroundings = surroundings
         self._known = known
         self._cluster_ips: Mapping[Key, str] = {_CONTROL_PLANE: str(surroundings.subnets.control_plane)}
+        self._entry_addresses: Mapping[addresses.EntryHost, str] = {}
         self._directory = directory.Directory(services={}, slices={})
         self._rules: tuple[vips.VirtualPort, ...] = ()
         self.zone: dns.Zone = {}
@@ -31,12 +32,14 @@ class Publication:
 
     async def publish(self, pods: Iterable[publish.PresentPod]) -> None:
         """Everything, as of now."""
-        surroundings, services = self._surroundings, self._known.services()
+        surroundings, services, entries = self._surroundings, self._known.services(), self._known.entries()
         given = addresses.assign_cluster_ips(services, self._cluster_ips, surroundings.subnets.services)
         self._cluster_ips = {**self._cluster_ips, **given}
+        self._entry_addresses = addresses.assign_entry_addresses(entries, self._entry_addresses)
         objects: tuple[Object, ...] = (
             *inventory.build_additions(self._known, surroundings.additions),
             *publish.build(services, pods, given),
+            *publish.build_entries(entries, self._entry_addresses),
         )
         await asyncio.to_thread(publish.write, objects, surroundings.layout.config)
         self._directory = directory.Directory.of([*self._known.named_hosts(), *objects])

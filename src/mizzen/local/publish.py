@@ -1,8 +1,9 @@
 """What a cluster would know of the running mesh, as objects for the control plane.
 
-In: the manifests' Services, Nodes and Namespaces, the pods that run, and the addresses that Services were given. Out:
-the objects that in a cluster the API server, the kubelet and the endpoint controller would add: Pods with their status,
-EndpointSlices, Services with an address, the Node, the control plane's own Service. `build` is pure; `write` lays the
+In: the manifests' Services, ServiceEntries, Nodes and Namespaces, the pods that run, and the addresses that were given.
+Out: the objects that in a cluster the API server, the kubelet and controllers would add: Pods with their status,
+EndpointSlices, Services and ServiceEntries with an address, the Node, the control plane's own Service. `build` and
+`build_entries` are pure; `write` lays the
 objects as one JSON file each into a directory that the control plane watches after the manifests, so that they replace
 the manifests' own by key. A file whose content is unchanged is not touched.
 """
@@ -30,14 +31,15 @@ from mizzen.api.kube.services import (
     ServiceStatus,
 )
 from mizzen.api.meta import Key, Object, ObjectMeta
+from mizzen.api.networking.service_entry import AllocatedAddress, ServiceEntry, ServiceEntryStatus
 from mizzen.api.scalars import encode_scalar
-from mizzen.local.addresses import HEADLESS, service_key
+from mizzen.local.addresses import HEADLESS, EntryHost, entry_key, service_key
 
 SERVICE_NAME = "kubernetes.io/service-name"
 SYSTEM_NAMESPACE = "istio-system"
 NODE_NAME = "mizzen"
 
-_API_VERSIONS = {"EndpointSlice": "discovery.k8s.io/v1"}
+_API_VERSIONS = {"EndpointSlice": "discovery.k8s.io/v1", "ServiceEntry": "networking.istio.io/v1"}
 _CONTROL_PLANE_PORTS = (
     ServicePort(name="grpc-xds", port=15010),
     ServicePort(name="https-dns", port=15012),
@@ -70,6 +72,21 @@ def build(
         if service.spec.selector and service.spec.type != "ExternalName":
             objects += build_slices(service, members)
     return tuple(objects)
+
+
+def build_entries(entries: Iterable[ServiceEntry], given: Mapping[EntryHost, str]) -> tuple[ServiceEntry, ...]:
+    """The ServiceEntries whose hosts were given addresses, with these in their status."""
+    addressed = []
+    for entry in sorted(entries, key=entry_key):
+        key = entry_key(entry)
+        addresses = tuple(
+            AllocatedAddress(host=host, value=given[key, host]) for host in entry.spec.hosts if (key, host) in given
+        )
+        if addresses:
+            metadata = msgspec.structs.replace(entry.metadata, namespace=key.namespace)
+            status = msgspec.structs.replace(entry.status or ServiceEntryStatus(), addresses=addresses)
+            addressed.append(msgspec.structs.replace(entry, metadata=metadata, status=status))
+    return tuple(addressed)
 
 
 def select_members(service: Service, pods: Iterable[PresentPod]) -> tuple[PresentPod, ...]:

@@ -5,8 +5,16 @@ from ipaddress import IPv4Network
 import pytest
 from local_objects import service
 
+from mizzen.api.meta import ObjectMeta
+from mizzen.api.networking.service_entry import AllocatedAddress, ServiceEntry, ServiceEntrySpec, ServiceEntryStatus
 from mizzen.errors import LocalError
-from mizzen.local.addresses import PodAddresses, assign_cluster_ips, service_key
+from mizzen.local.addresses import (
+    PodAddresses,
+    assign_cluster_ips,
+    assign_entry_addresses,
+    entry_key,
+    service_key,
+)
 
 NETWORK = IPv4Network("10.96.0.0/16")
 
@@ -61,3 +69,42 @@ def test_a_newcomer_gives_way_to_those_that_hold_their_place():
     later = assign_cluster_ips([newcomer, *(item for item in services if service_key(item) in held)], held, tiny)
     assert held.items() <= later.items()
     assert later[service_key(newcomer)] == full[service_key(services[7])]
+
+
+def entry(name: str, *hosts: str, labels: dict[str, str] | None = None, **spec: object) -> ServiceEntry:
+    fields = {"resolution": "DNS", **spec}
+    metadata = ObjectMeta(name=name, namespace="shop", labels=labels or {})
+    return ServiceEntry(metadata=metadata, spec=ServiceEntrySpec(hosts=hosts, **fields))
+
+
+def test_hosts_of_entries_get_addresses_that_stay():
+    rates = entry("rates", "a.example.com", "b.example.com")
+    key = entry_key(rates)
+    given = assign_entry_addresses([rates], {})
+    assert set(given) == {(key, "a.example.com"), (key, "b.example.com")}
+    assert len(set(given.values())) == 2
+    assert all(address.startswith("240.240.") for address in given.values())
+    assert assign_entry_addresses([entry("other", "c.example.com"), rates], given).items() >= given.items()
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        entry("stated", "a.example.com", addresses=("10.1.1.1",)),
+        entry("none", "a.example.com", resolution="NONE"),
+        entry("wild", "*.example.com"),
+        entry("unwilling", "a.example.com", labels={"networking.istio.io/enable-autoallocate-ip": "false"}),
+        ServiceEntry(
+            metadata=ObjectMeta(name="brought"),
+            spec=ServiceEntrySpec(hosts=("a.example.com",), resolution="DNS"),
+            status=ServiceEntryStatus(addresses=(AllocatedAddress(host="a.example.com", value="240.240.0.1"),)),
+        ),
+    ],
+    ids=lambda item: item.metadata.name,
+)
+def test_entries_that_have_or_need_no_address_get_none(without):
+    assert assign_entry_addresses([without], {}) == {}
+
+
+def test_a_wildcard_whose_names_are_resolved_one_by_one_has_an_address():
+    assert len(assign_entry_addresses([entry("wild", "*.example.com", resolution="DYNAMIC_DNS")], {})) == 1

@@ -7,10 +7,23 @@ from local_objects import pod, service
 from mizzen.api.decode import decode_object
 from mizzen.api.kube.pods import Container, ContainerPort
 from mizzen.api.kube.services import EndpointSlice, Service, ServicePort
+from mizzen.api.meta import ObjectMeta
+from mizzen.api.networking.service_entry import ServiceEntry, ServiceEntrySpec
+from mizzen.api.networking.service_entry import ServicePort as EntryPort
+from mizzen.api.networking.workload_entry import WorkloadEntrySpec
 from mizzen.local import publish
-from mizzen.local.addresses import service_key
+from mizzen.local.addresses import entry_key, service_key
 from mizzen.local.publish import PresentPod
 
+ENTRY = ServiceEntry(
+    metadata=ObjectMeta(name="rates", namespace="shop"),
+    spec=ServiceEntrySpec(
+        hosts=("a.example.com", "b.example.com"),
+        ports=(EntryPort(number=80, name="http", protocol="HTTP", target_port=8080),),
+        resolution="STATIC",
+        endpoints=(WorkloadEntrySpec(address="10.1.1.1", labels={"app": "rates"}, weight=2),),
+    ),
+)
 NAMED = Container(name="app", ports=(ContainerPort(name="web", container_port=9200),))
 
 
@@ -97,12 +110,20 @@ def test_a_load_balancer_is_reached_at_its_ready_pods():
     assert [item.ip for item in addressed.status.load_balancer.ingress] == ["10.44.0.10"]
 
 
+def test_an_entry_carries_the_addresses_of_its_hosts_and_one_without_any_is_left_to_the_manifests():
+    (found,) = publish.build_entries([ENTRY], {(entry_key(ENTRY), "b.example.com"): "240.240.0.1"})
+    assert found.status is not None
+    assert [(item.host, item.value) for item in found.status.addresses] == [("b.example.com", "240.240.0.1")]
+    assert publish.build_entries([ENTRY], {}) == ()
+
+
 def test_every_published_object_decodes_to_itself_without_a_problem():
     objects = (
         *publish.build([service("cart")], [present("cart-0", "10.44.0.10", "cart", NAMED)], {}),
         *publish.build_control_plane("10.44.0.1", "10.96.0.2"),
         publish.build_mesh_config("trustDomain: cluster.local"),
         publish.build_node("10.44.0.1"),
+        *publish.build_entries([ENTRY], {(entry_key(ENTRY), "a.example.com"): "240.240.0.1"}),
     )
     for item in objects:
         decoded = decode_object(json.loads(publish.encode(item)))
