@@ -17,6 +17,9 @@ from mizzen.xds.requests import Names
 _log = observe.scope("ads")
 
 
+_SHOWN_ARGUMENT = 160
+
+
 class Root(Protocol):
     """A set of resources that somebody needs, kept up to date."""
 
@@ -66,6 +69,7 @@ class EngineGenerator:
         self._engine = engine
         self._resources = resources
         self.type_urls = frozenset(type_urls)
+        self._failing: frozenset[Hashable] = frozenset()
 
     def apply(self, changes: Mapping[Key, Any]) -> None:
         """Set or remove inputs of the engine; one that cannot be indexed is reported and keeps nobody else out."""
@@ -88,5 +92,20 @@ class EngineGenerator:
         return self._engine.take_stale_roots()
 
     def collect(self) -> None:
-        """The engine's."""
+        """The engine's; what fails to compile since the last time is reported, each once."""
         self._engine.collect()
+        failures = self._engine.failures
+        if not failures and not self._failing:
+            return
+        for address in [a for a in failures if a not in self._failing]:
+            metrics.INTERNAL_ERRORS.inc()
+            error = failures[address]
+            _log.error("%s is left out: %s", describe_query(address), error, exc_info=error)
+        self._failing = frozenset(failures)
+
+
+def describe_query(address: Any) -> str:
+    """A query by its name and those of its arguments that are short enough to read."""
+    function, args = address
+    shown = (text for arg in args if len(text := str(arg)) <= _SHOWN_ARGUMENT)
+    return f"{function.__name__}({', '.join(shown)})"

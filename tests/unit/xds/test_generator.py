@@ -1,12 +1,16 @@
 """The engine behind the generator."""
 
+import contextlib
+
 import mesh_of_resources
+import pytest
 from mesh_of_resources import build, key
 
 from mizzen.compile.resource import CLUSTER
-from mizzen.incremental import Engine, Index, query
+from mizzen.incremental import Engine, Index, Key, query
 from mizzen.model.proxy import Proxy
 from mizzen.xds import metrics
+from mizzen.xds.generator import EngineGenerator
 
 PROXY = Proxy(id="x", kind="sidecar", ip_addresses=(), name="x", namespace="shop")
 
@@ -51,3 +55,32 @@ def test_an_object_that_cannot_be_indexed_keeps_nobody_else_out(caplog):
     assert root.value() == 1
     assert metrics.INTERNAL_ERRORS.value() == before + 1
     assert "bad cannot be taken in" in caplog.text
+
+
+@query
+def _fussy(db: Engine, key: Key) -> int:
+    value = db.input(key)
+    if value == "bad":
+        raise ValueError("no such thing")
+    return 1
+
+
+def test_what_fails_to_compile_is_reported_once_and_again_when_it_fails_again(caplog: pytest.LogCaptureFixture) -> None:
+    engine = Engine()
+    generator = EngineGenerator(engine, _fussy, ())
+    key = ("Service", "web", "front")
+    root = engine.root(_fussy, key)
+
+    def reports(value: str) -> list[str]:
+        caplog.clear()
+        generator.apply({key: value})
+        with contextlib.suppress(ValueError):
+            root.value()
+        for _ in range(2):
+            generator.collect()
+        return [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+
+    assert reports("good") == []
+    assert reports("bad") == ["_fussy(('Service', 'web', 'front')) is left out: no such thing"]
+    assert reports("good") == []
+    assert len(reports("bad")) == 1
