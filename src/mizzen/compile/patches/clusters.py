@@ -45,7 +45,10 @@ def clusters(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client
     for context, members in _sides(pristine, client.kind):
         here = [p for p in changing if p.is_in(context)]
         for cluster in members:
-            outcome = _outcome(db, cluster, _applying(here, cluster.name, hosts), client.dialect)
+            applying = _applying(here, cluster.name, hosts)
+            outcome = Outcome(resource=cluster)
+            if applying:
+                outcome = trial.outcome_of(patched, db, cluster, applying, client.dialect)
             problems.extend(outcome.problems)
             if outcome.resource is not None:
                 kept.setdefault(outcome.resource.name, outcome.resource)
@@ -72,10 +75,6 @@ def _applying(here: Sequence[ReadyPatch], name: str, hosts: Mapping[int, tuple[s
     parts = names.parse_subset_key(name) if here else None
     behind = hosts.get(parts.port, ()) if parts is not None else ()
     return tuple(p.id for p in here if matching.is_cluster(p, name, behind))
-
-
-def _outcome(db: Engine, pristine: Resource, applying: tuple[PatchId, ...], dialect: Dialect) -> Outcome:
-    return patched(db, pristine, applying, dialect) if applying else Outcome(resource=pristine)
 
 
 @query

@@ -20,7 +20,7 @@ from mizzen.compile.patches import trial
 from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.patches.values import patches
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model import wasm
 from mizzen.model.envoy_filters import PatchId
 from mizzen.model.proxy import Dialect
@@ -61,7 +61,7 @@ def configurations(
 def _fetched(db: Engine, names: frozenset[str], extensions: tuple[Extension, ...]) -> Iterator[Resource]:
     for extension in extensions:
         if extension.resource_name in names:
-            built = configuration(db, extension)
+            built = attempt(configuration, db, extension)
             if built is not None:
                 yield built
 

@@ -55,8 +55,9 @@ def listeners(
     problems: list[Problem] = []
     for each in pristine:
         applying, inside = _applying(db, each, found, of_routes, client.kind)
-        meant = applying or inside
-        outcome = patched(db, each, applying, inside, client.dialect) if meant else Outcome(resource=each)
+        outcome = Outcome(resource=each)
+        if applying or inside:
+            outcome = trial.outcome_of(patched, db, each, applying, inside, client.dialect)
         problems.extend(outcome.problems)
         if outcome.resource is not None:
             kept.setdefault(outcome.resource.name, outcome.resource)

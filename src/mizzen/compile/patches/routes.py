@@ -41,7 +41,9 @@ def routes(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client: 
     problems: list[Problem] = []
     for each in pristine:
         applying = tuple(p.id for p in here if matching.is_configuration(p, each.name, served))
-        outcome = patched(db, each, applying, client.dialect) if applying else Outcome(resource=each)
+        outcome = Outcome(resource=each)
+        if applying:
+            outcome = trial.outcome_of(patched, db, each, applying, client.dialect)
         problems.extend(outcome.problems)
         found.append(outcome.resource or each)
     return PatchedSet(resources=ResourceSet(resource.ROUTE, found), problems=tuple(dict.fromkeys(problems)))

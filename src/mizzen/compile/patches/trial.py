@@ -14,6 +14,7 @@ from mizzen.api.problems import Problem
 from mizzen.compile.patches import constraints, shape
 from mizzen.compile.patches.values import ReadyPatch, build_problem
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
+from mizzen.incremental import Engine, attempt
 from mizzen.model.proxy import Dialect
 
 Apply = Callable[[Any, Sequence[ReadyPatch]], bool | None]
@@ -25,6 +26,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     resource: Resource | None
     problems: tuple[Problem, ...] = ()
+
+
+Patched = Callable[..., Outcome]
+"""A query of one patched resource: its arguments begin with the pristine one."""
 
 
 class PatchedSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +44,11 @@ def refusal(message: Any, dialect: Dialect) -> str | None:
     if dialect == "istio":
         return None
     return constraints.violation(message) or shape.fault(message)
+
+
+def outcome_of(patched: Patched, db: Engine, pristine: Resource, *arguments: Any) -> Outcome:
+    """What patches made of the resource; where applying them fails, it stays as it was, and so do its neighbours."""
+    return attempt(patched, db, pristine, *arguments) or Outcome(resource=pristine)
 
 
 def settle(pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch], dialect: Dialect) -> Outcome:

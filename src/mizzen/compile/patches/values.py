@@ -25,7 +25,7 @@ from mizzen.api.networking.envoy_filter import (
 from mizzen.api.problems import Problem
 from mizzen.compile.patches.opaque import as_typed_structs
 from mizzen.errors import DecodeError
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, attempt, query
 from mizzen.model.envoy_filters import MAX_VERSION_PATTERN, PatchId, version_pattern
 from mizzen.model.proxy import Kind
 
@@ -96,7 +96,7 @@ def contexts(kind: Kind) -> tuple[PatchContext, ...]:
 
 def patches(db: Engine, ids: tuple[PatchId, ...]) -> list[ReadyPatch]:
     """Those of the patches that can be read."""
-    found = (examined(db, identity) for identity in ids)
+    found = (attempt(examined, db, identity) for identity in ids)
     return [each for each in found if isinstance(each, ReadyPatch)]
 
 
