@@ -82,7 +82,7 @@ class _Options:
     def __init__(self) -> None:
         validate = protos.POOL.FindFileByName("validate/validate.proto").extensions_by_name
         deprecation = protos.POOL.FindFileByName("envoy/annotations/deprecation.proto").extensions_by_name
-        self.rules, self.required, self.disabled = validate["rules"], validate["required"], validate["disabled"]
+        self.rules, self.required = validate["rules"], validate["required"]
         self.disallowed = deprecation["disallowed_by_default"]
 
     def of(self, described: Any, kind: str) -> Any:
@@ -99,8 +99,6 @@ def _options() -> _Options:
 def _checks(descriptor: Descriptor) -> tuple[Check, ...]:
     """The checks of a message type, made once."""
     known = _options()
-    if known.of(descriptor, "MessageOptions").Extensions[known.disabled]:
-        return ()
     checks = [
         _oneof_check(oneof.name)
         for oneof in descriptor.oneofs

@@ -166,6 +166,11 @@ def test_a_route_that_is_refused(fields: dict[str, Any], reason: str):
             {"cookie": "x" * 1025},
             "cookie: must have at most 1024 characters",
         ),
+        (
+            "envoy.config.listener.v3.QuicProtocolOptions",
+            {"saveCmsgConfig": [{"level": 1}, {"level": 2}]},
+            "save_cmsg_config: must have at most 1 elements",
+        ),
         ("envoy.config.core.v3.TypedExtensionConfig", {"name": "x"}, "typed_config: required"),
         ("envoy.config.core.v3.RateLimitSettings", {"fillRate": 0}, "fill_rate: must be greater than 0"),
         ("envoy.config.listener.v3.FilterChainMatch", {"destinationPort": 0}, "destination_port: must be at least 1"),
