@@ -129,11 +129,20 @@ def build_access_log(log: AccessLog, dialect: Dialect) -> Any:
     return _build(log, dialect, _cel_filter(log.expression))
 
 
+def build_end_log(log: AccessLog, dialect: Dialect) -> Any:
+    """The logger of a TCP proxy that tells its loggers of connections' beginnings as well: it records the ends only."""
+    ends = {"log_type_filter": {"types": ["TcpConnectionEnd"]}}
+    return _build(log, dialect, _both(ends, _cel_filter(log.expression)))
+
+
 def build_listener_log(log: AccessLog, dialect: Dialect) -> Any:
     """The logger of a listener, which records only connections for which no filter chain was found."""
     no_chain = {"response_flag_filter": {"flags": ["NR"]}}
-    cel = _cel_filter(log.expression)
-    return _build(log, dialect, {"and_filter": {"filters": [no_chain, cel]}} if cel else no_chain)
+    return _build(log, dialect, _both(no_chain, _cel_filter(log.expression)))
+
+
+def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    return {"and_filter": {"filters": [first, second]}} if second else first
 
 
 def _cel_filter(expression: str) -> dict[str, Any]:

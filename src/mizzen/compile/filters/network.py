@@ -119,8 +119,10 @@ def _sni_forward(cache: DnsCache) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _loggers(settings: TcpSettings, *, mutual_tls: bool, black_hole: bool) -> tuple[Any, ...]:
-    loggers = [access_logs.build_access_log(log, settings.dialect) for log in settings.access_logs if not black_hole]
-    if settings.dialect == "envoy" and settings.metrics is not None:
+    counted = settings.dialect == "envoy" and settings.metrics is not None
+    build = access_logs.build_end_log if counted else access_logs.build_access_log
+    loggers = [build(log, settings.dialect) for log in settings.access_logs if not black_hole]
+    if settings.metrics is not None and counted:
         loggers += metric_loggers.build_tcp_loggers(settings.side, settings.metrics, mutual_tls=mutual_tls)
     return tuple(loggers)
 

@@ -80,3 +80,16 @@ def test_upstream_envoy_counts_connections_when_they_begin():
     (tcp,) = built(msgspec.structs.replace(INBOUND, dialect="envoy"))
     assert tcp["typedConfig"]["accessLogOptions"] == {"flushAccessLogOnConnected": True}
     assert len(tcp["typedConfig"]["accessLog"]) == 3
+
+
+def test_upstream_envoy_logs_a_connection_once_though_its_beginning_is_counted():
+    envoy = msgspec.structs.replace(INBOUND, dialect="envoy")
+    with_metrics, without = (
+        built(settings)[-1]["typedConfig"]["accessLog"][0]
+        for settings in (envoy, msgspec.structs.replace(envoy, metrics=None))
+    )
+    assert with_metrics["filter"] == {"logTypeFilter": {"types": ["TcpConnectionEnd"]}}
+    assert "filter" not in without
+    chosen = msgspec.structs.replace(envoy, access_logs=(msgspec.structs.replace(LOG, expression="connection.mtls"),))
+    (both,) = (log["filter"]["andFilter"]["filters"] for log in built(chosen)[-1]["typedConfig"]["accessLog"][:1])
+    assert [next(iter(part)) for part in both] == ["logTypeFilter", "extensionFilter"]
