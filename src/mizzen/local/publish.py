@@ -3,9 +3,8 @@
 In: the manifests' Services, ServiceEntries, Nodes and Namespaces, the pods that run, and the addresses that were given.
 Out: the objects that in a cluster the API server, the kubelet and controllers would add: Pods with their status,
 EndpointSlices, Services and ServiceEntries with an address, the Node, the control plane's own Service. `build` and
-`build_entries` are pure; `write` lays the
-objects as one JSON file each into a directory that the control plane watches after the manifests, so that they replace
-the manifests' own by key. A file whose content is unchanged is not touched.
+`build_entries` are pure; `write` lays the objects as one JSON file each into a directory that the control plane watches
+after the manifests, so that they replace the manifests' own by key. A file whose content is unchanged is not touched.
 """
 
 import contextlib
