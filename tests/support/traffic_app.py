@@ -115,11 +115,18 @@ async def serve_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
             target=target,
             headers=pairs,
             body=body.decode("utf-8", "replace"),
-            sni=getattr(secured, "asked_name", None) if secured else None,
+            sni=getattr(secured, "asked_name", None),
+            certificate=describe_client(secured),
         )
         await asyncio.sleep(float(headers.get("x-delay", "0")))
         write_answer(writer, choose_status(headers, case), entry, headers, method)
         await writer.drain()
+
+
+def describe_client(secured: Any) -> str:
+    """The common name in the client's certificate; empty without one."""
+    certificate = secured.getpeercert() if secured else None
+    return dict(item[0] for item in (certificate or {}).get("subject", ())).get("commonName", "")
 
 
 def write_answer(

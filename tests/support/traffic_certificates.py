@@ -1,8 +1,12 @@
-"""Certificates for gateways and outside servers: an authority, and leaves for names, all as PEM."""
+"""Certificates for gateways and outside servers: an authority, leaves for names, and Secrets that hold them.
+
+All of it is made anew for every run; `ROOT` is whom callers trust, `OTHER` is somebody whom nobody does.
+"""
 
 import datetime
 import ipaddress
 
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -57,3 +61,20 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
+
+
+ROOT = Authority("traffic tests")
+OTHER = Authority("somebody else")
+
+
+def secret(name: str, *names: str, authority: Authority = ROOT, ca: bool = False) -> str:
+    """A Secret beside the gateways with a certificate for these names; with `ca` also whom it trusts."""
+    certificate, key = authority.issue(*names)
+    content = {"tls.crt": certificate, "tls.key": key, **({"ca.crt": authority.pem} if ca else {})}
+    document = {
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "gateways"},
+        "type": "kubernetes.io/tls",
+        "stringData": content,
+    }
+    return "\n" + yaml.safe_dump(document, sort_keys=False) + "---\n"

@@ -23,6 +23,19 @@ _API_VERSIONS = {
 }
 _CLUSTER_WIDE = ("Namespace", "Node")
 
+WORLD = """
+kind: ServiceEntry
+metadata: {name: world, namespace: outside}
+spec:
+  hosts: [world.example.net]
+  exportTo: ["."]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: "$(outer)"}]
+---
+"""
+"""A name on the internet: name servers have it, and the mesh does not know it, as nothing is exported."""
+
 
 def behaviour(*manifests: str) -> pytest.MarkDecorator:
     """This test shows one behaviour of the mesh under these manifests."""
@@ -32,10 +45,11 @@ def behaviour(*manifests: str) -> pytest.MarkDecorator:
 def complete(text: str) -> list[dict[str, Any]]:
     """The documents of a short manifest with all that is left out there."""
     documents = [document for document in yaml.safe_load_all(text) if document]
-    return [_complete(document) for document in documents]
+    return [fill(document) for document in documents]
 
 
-def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
+def fill(document: Mapping[str, Any]) -> dict[str, Any]:
+    """One document with its version and namespace."""
     kind = document["kind"]
     metadata = dict(document["metadata"])
     if kind not in _CLUSTER_WIDE:

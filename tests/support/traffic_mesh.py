@@ -3,7 +3,7 @@
 Ten pods: `client` and `visitor` call, `near`, `mid` and `far` answer from three localities, `solo` has settings of its
 own, `scoped` sees little and may not leave, `outer` stands outside the mesh, `ingress` and `egress` are gateways. A
 file of manifests carries its revision as a host of its own on port 7; once that host is among the routes of every
-Envoy, and nothing is warming, the file is in force. All of it is asked of the control plane and the Envoys.
+Envoy, with the address that it is given last, and nothing is warming, the file is in force. Nobody sleeps for it.
 """
 
 import json
@@ -11,18 +11,20 @@ import pathlib
 import shutil
 import time
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import traffic_app
 import traffic_calls
 from local_mesh import LocalMesh
-from traffic_manifests import complete, render
+from traffic_certificates import ROOT
+from traffic_manifests import complete, fill, render
 from traffic_programs import Program, Programs
 
 from mizzen.local import observer, runtime
 
 _IN_FORCE_SECONDS = 60.0
+_GIVEN = "240.240."
 _WARMING = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$"
 PORTS = ("http=8080", "greet=9000", "echo=9001", "tls=8443", "grpc=9090")
 SNIFFED_PORTS = ("http=8081", "echo=9002", "grpc=9091")
@@ -42,7 +44,7 @@ kind: Namespace
 metadata: {name: outside}
 ---
 kind: Namespace
-metadata: {name: in-force}
+metadata: {name: watched}
 ---
 kind: Node
 metadata: {name: here, labels: {place: here, topology.kubernetes.io/region: r1, topology.kubernetes.io/zone: z1}}
@@ -74,7 +76,7 @@ spec:
     - {name: https, port: 443, targetPort: 8443}
 ---
 kind: Gateway
-metadata: {name: probe, namespace: in-force}
+metadata: {name: probe, namespace: watched}
 spec:
   selector: {traffic: gateway}
   servers: [{port: {number: 7, name: http, protocol: HTTP}, hosts: ["*"]}]
@@ -83,12 +85,12 @@ kind: Sidecar
 metadata: {name: default, namespace: scoped}
 spec:
   outboundTrafficPolicy: {mode: REGISTRY_ONLY}
-  egress: [{hosts: ["in-force/*", "./*", "traffic/shown.traffic.svc.cluster.local"]}]
+  egress: [{hosts: ["watched/*", "./*", "traffic/shown.traffic.svc.cluster.local"]}]
 """
 
 
-def build_base(certificates: Mapping[str, str]) -> str:
-    """Everything that is there before any test's own manifests; the certificate is that of the TLS programs."""
+def build_base() -> str:
+    """Everything that is there before any test's own manifests."""
     echo = {"app": "echo", "version": "v1"}
     pods = [
         build_pod("client", "here", labels={"app": "client", "team": "red"}),
@@ -102,18 +104,13 @@ def build_base(certificates: Mapping[str, str]) -> str:
         build_gateway("ingress"),
         build_gateway("egress"),
     ]
-    names = ("near", "mid", "far", "solo", "outer", "client", "visitor", "scoped")
-    namespaces = {"scoped": "scoped", "outer": "outside"}
+    certificate, key = ROOT.issue("outer.example.com", "*.example.com", "*.traffic.svc.cluster.local")
+    content = {"tls.crt": certificate, "tls.key": key, "ca.crt": ROOT.pem}
     secrets = [
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "programs-tls", "namespace": namespace},
-            "stringData": dict(certificates),
-        }
-        for namespace in sorted({namespaces.get(name, "traffic") for name in names})
+        {"kind": "Secret", "metadata": {"name": "programs-tls", "namespace": namespace}, "stringData": content}
+        for namespace in ("traffic", "scoped", "outside")
     ]
-    return render([*complete(BASE), *pods, *secrets])
+    return render([*complete(BASE), *pods, *map(fill, secrets)])
 
 
 def build_pod(
@@ -126,6 +123,7 @@ def build_pod(
         "VERSION": labels.get("version", ""),
         "TLS_CERTIFICATE": f"{root}/tls/tls.crt",
         "TLS_KEY": f"{root}/tls/tls.key",
+        "TLS_CLIENT_CA": f"{root}/tls/ca.crt",
     }
     container = {
         "name": "app",
@@ -172,7 +170,7 @@ def build_revision(file: str, number: int) -> list[dict[str, Any]]:
     """The host by which Envoys are known to have this revision of a file."""
     return complete(f"""
 kind: ServiceEntry
-metadata: {{name: {file}, namespace: in-force}}
+metadata: {{name: {file}, namespace: watched}}
 spec:
   hosts: [r{number}.{file}.in-force]
   ports: [{{number: 7, name: http, protocol: HTTP}}]
@@ -180,7 +178,7 @@ spec:
   endpoints: [{{address: 192.0.2.7}}]
 ---
 kind: VirtualService
-metadata: {{name: {file}, namespace: in-force}}
+metadata: {{name: {file}, namespace: watched}}
 spec:
   hosts: [r{number}.{file}.in-force]
   gateways: [mesh, probe]
@@ -229,8 +227,11 @@ class TrafficMesh:
     # -- changes ------------------------------------------------------------------------------------------------------
 
     def apply(self, file: str, manifests: Iterable[str]) -> None:
-        """Makes a file of the watched directory hold these manifests and waits until they are in force."""
-        documents = [document for text in manifests for document in complete(text)]
+        """Makes a file of the watched directory hold these manifests and waits until they are in force.
+
+        `$(POD)` in them is the address of a pod.
+        """
+        documents = [document for text in manifests for document in complete(self._with_addresses(text))]
         number = self._revisions[file] = self._revisions.get(file, 0) + 1
         text = render([*documents, *build_revision(file, number)])
         partial = self.local.manifests / f".{file}.partial"
@@ -238,6 +239,11 @@ class TrafficMesh:
         partial.rename(self.local.manifests / f"{file}.yaml")
         host = f"r{number}.{file}.in-force"
         self._wait_for(host)
+
+    def _with_addresses(self, text: str) -> str:
+        for pod in self.local.state.pods:
+            text = text.replace(f"$({pod.name})", pod.address)
+        return text
 
     def _wait_for(self, host: str) -> None:
         end = time.monotonic() + _IN_FORCE_SECONDS
@@ -257,7 +263,16 @@ class TrafficMesh:
 
 
 def has_route(pod: runtime.Pod, host: str) -> bool:
-    return host in observer.ask_envoy(pod, "/config_dump?resource=dynamic_route_configs&name_regex=^(http[.]7007|7)$")
+    """Whether an Envoy routes that host, and its given address unless it is a gateway, which knows no such."""
+    answer = observer.ask_envoy(pod, "/config_dump?resource=dynamic_route_configs&name_regex=^(http[.]7007|7)$")
+    domains = next((found for found in _domains(json.loads(answer)) if host in found), [])
+    return any(domain.startswith(_GIVEN) for domain in domains) or (bool(domains) and pod.namespace == "gateways")
+
+
+def _domains(dump: Mapping[str, Any]) -> Iterator[list[str]]:
+    for config in dump.get("configs", ()):
+        for host in config.get("route_config", {}).get("virtual_hosts", ()):
+            yield host["domains"]
 
 
 def is_warming(pod: runtime.Pod) -> bool:

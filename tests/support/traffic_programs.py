@@ -34,6 +34,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[Pair, ...] = ()
     body: str = ""
     sni: str | None = None
+    certificate: str = ""
+    """The common name of the client's own certificate, where it showed one."""
     metadata: Mapping[str, str] = {}
 
     def header(self, name: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 import traffic_mesh
 from local_mesh import LocalMesh, running
-from traffic_certificates import Authority
 from traffic_mesh import TrafficMesh
 from traffic_programs import Program, Programs
 
@@ -36,21 +35,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def authority() -> Authority:
-    """Whom callers from outside trust."""
-    return Authority("traffic tests")
-
-
-@pytest.fixture(scope="session")
-def mesh(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, authority: Authority
-) -> Iterator[TrafficMesh]:
+def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrafficMesh]:
     """The mesh with the manifests of every collected test in force and nothing refused."""
     manifests = tmp_path_factory.mktemp("traffic") / "manifests"
     manifests.mkdir()
     traffic_mesh.lay_programs(manifests)
-    certificate, key = authority.issue("outer.example.com", "*.example.com", "*.traffic.svc.cluster.local")
-    (manifests / "base.yaml").write_text(traffic_mesh.build_base({"tls.crt": certificate, "tls.key": key}))
+    (manifests / "base.yaml").write_text(traffic_mesh.build_base())
     started = time.monotonic()
     with running(LocalMesh(manifests, f"traffic-{os.getpid()}")) as local:
         mesh = TrafficMesh(local)
