@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from mizzen import protos
+from mizzen.compile.filters import expressions
 from mizzen.compile.filters.dialect import Dialect
 
 _accesslog_v3 = protos.package("envoy.config.accesslog.v3")
@@ -19,6 +20,9 @@ _grpc_v3 = protos.package("envoy.extensions.access_loggers.grpc.v3")
 _otel_v3 = protos.package("envoy.extensions.access_loggers.open_telemetry.v3")
 _cel_v3 = protos.package("envoy.extensions.access_loggers.filters.cel.v3")
 _formatter_v3 = protos.package("envoy.extensions.formatter.req_without_query.v3")
+
+_CEL_FUNCTIONS = dict.fromkeys(("enable_string_conversion", "enable_string_concat", "enable_string_functions"), True)
+"""What Istio's proxies can do without being told."""
 
 DEFAULT_TEXT = (
     '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% '
@@ -126,32 +130,37 @@ def json_format(labels: dict[str, Any]) -> str:
 
 def build_access_log(log: AccessLog, dialect: Dialect) -> Any:
     """The logger of a connection manager or TCP proxy."""
-    return _build(log, dialect, _cel_filter(log.expression))
+    return _build(log, dialect, _cel_filter(log.expression, dialect))
 
 
 def build_end_log(log: AccessLog, dialect: Dialect) -> Any:
     """The logger of a TCP proxy that tells its loggers of connections' beginnings as well: it records the ends only."""
     ends = {"log_type_filter": {"types": ["TcpConnectionEnd"]}}
-    return _build(log, dialect, _both(ends, _cel_filter(log.expression)))
+    return _build(log, dialect, _both(ends, _cel_filter(log.expression, dialect)))
 
 
 def build_listener_log(log: AccessLog, dialect: Dialect) -> Any:
     """The logger of a listener, which records only connections for which no filter chain was found."""
     no_chain = {"response_flag_filter": {"flags": ["NR"]}}
-    return _build(log, dialect, _both(no_chain, _cel_filter(log.expression)))
+    return _build(log, dialect, _both(no_chain, _cel_filter(log.expression, dialect)))
 
 
 def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return {"and_filter": {"filters": [first, second]}} if second else first
 
 
-def _cel_filter(expression: str) -> dict[str, Any]:
+def _cel_filter(expression: str, dialect: Dialect) -> dict[str, Any]:
     if not expression:
         return {}
+    config = _cel_v3.ExpressionFilter(expression=expression)
+    if dialect == "envoy":
+        # What cannot be read is fulfilled by nothing.
+        text = expressions.translate(expression, "filter") or "false"
+        config = _cel_v3.ExpressionFilter(expression=text, cel_config=_CEL_FUNCTIONS)
     return {
         "extension_filter": {
             "name": "envoy.access_loggers.extension_filters.cel",
-            "typed_config": protos.pack(_cel_v3.ExpressionFilter(expression=expression)),
+            "typed_config": protos.pack(config),
         }
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mizzen import protos
-from mizzen.compile.filters import peers
+from mizzen.compile.filters import expressions, peers
 from mizzen.compile.filters.dialect import Side
 from mizzen.compile.filters.metrics import Metrics
 
@@ -85,7 +85,10 @@ def _logger(name: str, counters: list[Any], histograms: list[Any], *, log_type: 
 
 
 def _stat(name: str, tags: dict[str, str], metrics: Metrics) -> dict[str, Any] | None:
-    """One stat with its labels, changed as Telemetry asks; None when it is dropped."""
+    """One stat with its labels, changed as Telemetry asks; None when it is dropped.
+
+    As with `istio.stats`, an expression that cannot be read changes nothing.
+    """
     chosen = dict(tags)
     for override in metrics.overrides:
         if override.name != name:
@@ -93,7 +96,9 @@ def _stat(name: str, tags: dict[str, str], metrics: Metrics) -> dict[str, Any] |
         if override.drop:
             return None
         for label, expression in override.dimensions:
-            chosen[label] = f"%CEL({expression})%"
+            text = expressions.translate(expression, "value")
+            if text is not None:
+                chosen[label] = f"%CEL({text})%"
         for label in override.removed:
             chosen.pop(label, None)
     return {

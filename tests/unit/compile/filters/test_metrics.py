@@ -100,7 +100,7 @@ def test_a_plain_chain_believes_nobody():
 def test_loggers_follow_overrides():
     found = stats(metric_loggers.build_http_logger("outbound", CHANGED, mutual_tls=False))
     assert "istio_request_bytes" not in found
-    assert found["istio_requests_total"]["zone"] == "%CEL(node.metadata['ZONE'])%"
+    assert found["istio_requests_total"]["zone"] == "%CEL(xds.node.metadata['ZONE'])%"
     assert "source_app" not in found["istio_requests_total"]
     assert "source_app" in found["istio_response_bytes"]
 

@@ -168,15 +168,22 @@ class _Recogniser:
                 return
 
 
+def tokens(text: str) -> tuple[tuple[str, str], ...] | None:
+    """The tokens of an expression, each with its kind (`text`, `number`, `name`, `quoted`, `sign`); None for others."""
+    if expression_fault(text) is not None:
+        return None
+    return tuple((kind, token) for kind, token, _ in _split(text)[:-1])
+
+
 def _split(text: str) -> list[tuple[str, str, int]]:
     """The tokens, each with its kind and column, and one that ends them."""
-    tokens: list[tuple[str, str, int]] = []
+    parts: list[tuple[str, str, int]] = []
     position = 0
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
             raise _SyntaxError(f"token recognition error at character {position + 1}: {text[position]!r}")
         if found.lastgroup != "space":
-            tokens.append((found.lastgroup or "", found[0], position + 1))
+            parts.append((found.lastgroup or "", found[0], position + 1))
         position = found.end()
-    return [*tokens, (_END, _END, len(text) + 1)]
+    return [*parts, (_END, _END, len(text) + 1)]
