@@ -17,7 +17,7 @@ from mizzen.api.gateway_api import (
     policies,
     stream_routes,
 )
-from mizzen.api.kube import cluster, data, pods, services, workloads
+from mizzen.api.kube import cluster, data, ingress, pods, services, workloads
 from mizzen.api.meta import Object
 from mizzen.api.networking import (
     destination_rule,
@@ -104,6 +104,8 @@ KINDS: tuple[Kind, ...] = (
     _kube(cluster.ServiceAccount, "serviceaccounts"),
     _kube(data.Secret, "secrets"),
     _kube(data.ConfigMap, "configmaps"),
+    _kube(ingress.Ingress, "ingresses", "networking.k8s.io"),
+    _kube(ingress.IngressClass, "ingressclasses", "networking.k8s.io", namespaced=False),
     _kube(workloads.Deployment, "deployments", "apps"),
     _kube(workloads.StatefulSet, "statefulsets", "apps"),
     _kube(workloads.ReplicaSet, "replicasets", "apps"),

@@ -16,6 +16,7 @@ from mizzen.api.networking.gateway import Gateway, Server
 from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import names, targets, workloads
 from mizzen.model.convert.gateways.objects import namespace_gateways
+from mizzen.model.convert.ingress import ingress_gateways
 from mizzen.model.protocols import Protocol, parse_protocol
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.services import is_port
@@ -136,6 +137,13 @@ def gateway_workload(db: Engine, proxy: Proxy) -> GatewayWorkload:
 
 
 @query
+def _gateways_by_selector(db: Engine) -> tuple[Gateway, ...]:
+    """The Gateways that select workloads by labels: those that users wrote, and those of Ingresses."""
+    written = (db.input(Key(*key)) for key in db.lookup(_all, ()))
+    return (*written, *(attempt(ingress_gateways, db) or ()))
+
+
+@query
 def selected_gateways(db: Engine, workload: GatewayWorkload) -> tuple[Selected, ...]:
     """The Gateways that a workload serves: those in any namespace whose selector matches its labels (an empty one
     matches every gateway), and the generated ones of its namespace that are bound to a service it stands behind.
@@ -144,9 +152,8 @@ def selected_gateways(db: Engine, workload: GatewayWorkload) -> tuple[Selected, 
     """
     own = {p.number: p.target for p in reversed(workload.ports) if p.target}
     found: list[Selected] = []
-    for key in db.lookup(_all, ()):
-        gateway: Gateway = db.input(Key(*key))
-        is_foreign = workload.is_managed and key[1] != workload.namespace
+    for gateway in _gateways_by_selector(db):
+        is_foreign = workload.is_managed and gateway.metadata.namespace != workload.namespace
         if not is_foreign and workloads.selects(workloads.freeze(gateway.spec.selector), workload.labels):
             found.append(Selected(gateway, own))
     for generated in attempt(namespace_gateways, db, workload.namespace) or ():

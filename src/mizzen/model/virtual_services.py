@@ -15,6 +15,7 @@ from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.virtual_service import TCPRoute, TLSRoute, VirtualService
 from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import delegates, mesh, names
+from mizzen.model.convert.ingress import ingress_heads, ingress_virtual_service
 from mizzen.model.convert.routes.objects import (
     SEMANTICS,
     GeneratedHead,
@@ -39,6 +40,12 @@ class VirtualServiceRef(msgspec.Struct, frozen=True, kw_only=True):
     """`mesh`, or `namespace/name` of Gateways."""
     export_to: tuple[str, ...] = ()
     is_gateway_api: bool = False
+    is_ingress: bool = False
+
+    @property
+    def splits_paths(self) -> bool:
+        """Whether a prefix of a path ends where a segment does, as for the Gateway API and Ingress."""
+        return self.is_gateway_api or self.is_ingress
 
     @property
     def namespace(self) -> str:
@@ -65,15 +72,18 @@ def virtual_service_ref(db: Engine, key: Key) -> VirtualServiceRef | None:
         gateways=tuple(qualify_gateway(g, key.namespace) for g in virtual.spec.gateways) or (MESH_GATEWAY,),
         export_to=tuple(virtual.spec.export_to),
         is_gateway_api=virtual.metadata.annotations.get(SEMANTICS) == "gateway",
+        is_ingress=virtual.metadata.annotations.get(SEMANTICS) == "ingress",
     )
 
 
 def _written_or_generated(db: Engine, key: Key) -> VirtualService | None:
     written: VirtualService | None = db.input(key)
-    return written if written is not None else generated_virtual_service(db, key)
+    if written is not None:
+        return written
+    return generated_virtual_service(db, key) or ingress_virtual_service(db, key)
 
 
-def _generated_ref(head: GeneratedHead) -> VirtualServiceRef:
+def _generated_ref(head: GeneratedHead, *, is_ingress: bool) -> VirtualServiceRef:
     """The ref of a generated object, which needs none of its rules."""
     return VirtualServiceRef(
         key=head.key,
@@ -81,7 +91,8 @@ def _generated_ref(head: GeneratedHead) -> VirtualServiceRef:
         hosts=(head.host,),
         gateways=(head.gateway,),
         export_to=(".",) if head.is_private else (),
-        is_gateway_api=True,
+        is_gateway_api=not is_ingress,
+        is_ingress=is_ingress,
     )
 
 
@@ -126,7 +137,9 @@ def visible_virtual_services(db: Engine, namespace: str, gateway: str) -> tuple[
 def _refs_of_gateway(db: Engine, gateway: str) -> tuple[VirtualServiceRef, ...]:
     """The VirtualServices of a gateway, written or generated; the oldest first."""
     found = [ref for ref in _refs(db) if gateway in ref.gateways]
-    found += [_generated_ref(head) for head in attempt(generated_heads, db, gateway) or ()]
+    found += [_generated_ref(head, is_ingress=False) for head in attempt(generated_heads, db, gateway) or ()]
+    ingress = (head for head in attempt(ingress_heads, db) or () if head.gateway == gateway)
+    found += [_generated_ref(head, is_ingress=True) for head in ingress]
     return tuple(sorted(found, key=lambda r: r.age_order))
 
 

@@ -101,7 +101,7 @@ def _build(
     place: Place,
 ) -> EncodedRoute | None:
     semantics = ref.is_gateway_api
-    matched = matches.build_match(match, client.dialect, gateway_semantics=semantics)
+    matched = matches.build_match(match, client.dialect, gateway_semantics=ref.splits_paths)
     # Envoy would refuse the whole configuration for one expression that RE2 does not take.
     if not all(map(is_valid_regex, matches.regexes(matched))):
         return None
