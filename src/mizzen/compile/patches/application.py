@@ -6,7 +6,7 @@ and the shared queries are asked.
 """
 
 from mizzen.compile import resource
-from mizzen.compile.patches import clusters, extensions, listeners, routes
+from mizzen.compile.patches import clusters, extensions, listeners, placement, routes
 from mizzen.compile.patches.clusters import InboundHosts
 from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.resource import ResourceSet
@@ -18,7 +18,9 @@ from mizzen.model.wasm import Extension
 
 
 def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
-    """The set as the proxy's patches leave it."""
+    """The set as the proxy's patches leave it; in listeners the filters of its extensions stand before that."""
+    if pristine.type_url == resource.LISTENER and (found := proxy_extensions(db, proxy)):
+        pristine = placement.listeners(db, pristine, found, proxy.kind)
     chosen = envoy_filters.select(db, proxy)
     if pristine.type_url == resource.CLUSTER and chosen.clusters:
         hosts = inbound_hosts(db, proxy) if proxy.kind == "sidecar" else ()

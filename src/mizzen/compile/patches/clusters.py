@@ -16,7 +16,7 @@ from mizzen.compile import resource
 from mizzen.compile.patches import matching, merging, trial
 from mizzen.compile.patches.trial import Outcome, PatchedSet
 from mizzen.compile.patches.values import ReadyPatch, build_problem, contexts, patches
-from mizzen.compile.resource import Resource, ResourceSet, encode_resource
+from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.incremental import Engine, query
 from mizzen.model import names
 from mizzen.model.envoy_filters import PatchId
@@ -125,5 +125,7 @@ def _add(kept: dict[str, Resource], patch: ReadyPatch, dialect: Dialect) -> tupl
         return (build_problem(patch.id, "patch.value.name", f"there is a cluster {name} already"),)
     if (reason := trial.refusal(patch.value, dialect)) is not None:
         return (trial.build_refusal(patch, reason),)
-    kept[name] = encode_resource(name, patch.value)
+    added: Any = type(patch.value)()
+    added.CopyFrom(patch.value)
+    kept[name] = trial.encode_patched(added, dialect)
     return ()

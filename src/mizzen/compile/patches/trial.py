@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from mizzen.api.problems import Problem
-from mizzen.compile.patches import constraints, shape
+from mizzen.compile.patches import constraints, forms, shape
 from mizzen.compile.patches.values import ReadyPatch, build_problem
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine, attempt
@@ -56,18 +56,18 @@ def settle(pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch], dial
 
     What is refused without any patch is not the patches' fault, and then none is left out.
     """
-    attempt = _Attempt(pristine, apply, patches)
-    if attempt.refused(dialect) is None or refusal(pristine.message(), dialect) is not None:
+    attempt = _Attempt(pristine, apply, patches, dialect)
+    if attempt.refused() is None or refusal(pristine.message(), dialect) is not None:
         return Outcome(resource=attempt.resource())
     kept: list[ReadyPatch] = []
     problems: list[Problem] = []
     for patch in patches:
-        reason = _Attempt(pristine, apply, [*kept, patch]).refused(dialect)
+        reason = _Attempt(pristine, apply, [*kept, patch], dialect).refused()
         if reason is None:
             kept.append(patch)
         else:
             problems.append(build_refusal(patch, reason))
-    return Outcome(resource=_Attempt(pristine, apply, kept).resource(), problems=tuple(problems))
+    return Outcome(resource=_Attempt(pristine, apply, kept, dialect).resource(), problems=tuple(problems))
 
 
 def build_refusal(patch: ReadyPatch, reason: str) -> Problem:
@@ -75,18 +75,28 @@ def build_refusal(patch: ReadyPatch, reason: str) -> Problem:
     return build_problem(patch.id, "patch", f"left out, for Envoy would refuse the outcome: {reason}")
 
 
+def encode_patched(message: Any, dialect: Dialect) -> Resource:
+    """A message as patches left it, as a resource of its own name."""
+    if dialect == "envoy":
+        forms.to_upstream(message)
+    return encode_resource(message.name, message)
+
+
 class _Attempt:
     """One try: the patched message, and what became of it."""
 
-    def __init__(self, pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch]) -> None:
+    def __init__(self, pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch], dialect: Dialect) -> None:
         self._pristine = pristine
         self._message: Any = pristine.message()
+        if dialect == "envoy":
+            forms.to_istio(self._message)
         self._changed = apply(self._message, patches)
+        self._dialect = dialect
 
-    def refused(self, dialect: Dialect) -> str | None:
-        return refusal(self._message, dialect) if self._changed else None
+    def refused(self) -> str | None:
+        return refusal(self._message, self._dialect) if self._changed else None
 
     def resource(self) -> Resource | None:
         if self._changed is None:
             return None
-        return encode_resource(self._message.name, self._message) if self._changed else self._pristine
+        return encode_patched(self._message, self._dialect) if self._changed else self._pristine
