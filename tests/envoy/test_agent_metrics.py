@@ -55,8 +55,8 @@ def build_counting_listener(address: str):
     manager.stat_prefix = f"inbound_0.0.0.0_{PORT};"
     del manager.route_config.virtual_hosts[0].routes[:]
     manager.route_config.virtual_hosts[0].routes.add(match={"prefix": "/"}, route={"cluster": CART})
-    tags = [("reporter", "destination"), ("destination_workload", "%ENVIRONMENT(MZ_WORKLOAD)%")]
-    tags += [("source_workload", "%ENVIRONMENT(MZ_UNKNOWN)%"), ("destination_version", "%ENVIRONMENT(MZ_VERSION)%")]
+    tags = [("reporter", "destination"), ("mz_destination", "%ENVIRONMENT(MZ_PEER)%")]
+    tags += [("source_workload", "%ENVIRONMENT(MZ_UNKNOWN)%"), ("mz_service", "%METADATA(CLUSTER:mizzen:service)%")]
     stat = {"name": "istio_requests_total", "tags": [{"name": name, "value_format": form} for name, form in tags]}
     logger = protos.package("envoy.extensions.access_loggers.stats.v3").Config(
         stats_scope={"prefix": "wasmcustom", "sharing_name": "istio"},
@@ -100,9 +100,15 @@ async def test_names_are_istios_and_dotted_names_become_labels(control, tmp_path
         _, text = await run.get(15090, "/stats/prometheus")
         lines = set(text.splitlines())
         labels = (
-            'reporter="destination",destination_workload="front-v1",source_workload="unknown",destination_version="v1"'
+            'reporter="destination",source_workload="unknown",destination_workload="front-v1",'
+            'destination_workload_namespace="demo",destination_app="front-v1",destination_version="v1",'
+            'destination_canonical_service="unknown",destination_canonical_revision="latest",'
+            'destination_service_name="unknown",destination_service_namespace="demo",destination_cluster="Kubernetes"'
         )
         assert f"istio_requests_total{{{labels}}} 1" in lines
+        merged = set((await run.get(15020, "/stats/prometheus"))[1].splitlines())
+        assert f"istio_requests_total{{{labels}}} 1" in merged
+        assert not [line for line in lines | merged if "mz_" in line]
         assert f'envoy_cluster_upstream_cx_total{{cluster_name="{CART}"}} 1' in lines
         assert f'envoy_cluster_upstream_rq{{response_code="200",cluster_name="{CART}"}} 1' in lines
         manager = f'http_conn_manager_prefix="inbound_0.0.0.0_{PORT}"'

@@ -158,7 +158,7 @@ class Agent:
         host = _bracketed(self._options.loopback)
         return Scraper(
             session,
-            envoy=f"http://{host}:{node.PROMETHEUS_PORT}/stats/prometheus",
+            envoy=f"http://{host}:{self._options.config.proxy_admin_port}/stats/prometheus",
             host=host,
             targets=parse_targets(self._options.environ.get("ISTIO_PROMETHEUS_ANNOTATIONS", "")),
         )

@@ -187,7 +187,6 @@ def _build_clusters(config: ProxyConfig, facts: Facts) -> list[dict[str, Any]]:
     relay["circuitBreakers"] = {"thresholds": thresholds}
     relay["upstreamConnectionOptions"] = {"tcpKeepalive": {"keepaliveTime": 300}}
     return [
-        _build_cluster("prometheus_stats", _address(facts.loopback, config.proxy_admin_port)),
         _build_cluster("agent", _address(facts.loopback, config.status_port)),
         _build_cluster("sds-grpc", _pipe(facts.sds_socket), http2=True, connect_timeout="1s"),
         relay,
@@ -217,7 +216,9 @@ def _build_cluster(
 
 
 def _build_prometheus_listener(facts: Facts) -> dict[str, Any]:
-    route = {"match": {"prefix": "/stats/prometheus"}, "route": {"cluster": "prometheus_stats"}}
+    # The agent fetches them from the admin port and gives them Istio's labels.
+    action = {"cluster": "agent", "prefixRewrite": node.ENVOY_METRICS}
+    route = {"match": {"prefix": "/stats/prometheus"}, "route": action}
     filters = [_build_compressor(kind) for kind in ("brotli", "zstd", "gzip")]
     return _build_listener(facts, node.PROMETHEUS_PORT, "stats;", route, filters)
 

@@ -21,6 +21,8 @@ ISTIO_VERSION = "1.32.0"
 
 STATUS_PORT = 15021
 PROMETHEUS_PORT = 15090
+ENVOY_METRICS = "/stats/envoy"
+"""Path of the agent at which Envoy's metrics have Istio's labels; what Envoy serves at 15090 comes from there."""
 
 _META = "ISTIO_META_"
 _META_JSON = "ISTIO_METAJSON_"
@@ -140,20 +142,29 @@ def build_node(pod: Pod, metadata: Mapping[str, Any], config: ProxyConfig) -> di
     return {**identity, "locality": locality} if locality else identity
 
 
-def build_identity_variables(pod: Pod, metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Environment variables in which Envoy finds who this workload is, for metrics and for its peers.
+_PEER_PARTS = ("WORKLOAD", "NAMESPACE", "CANONICAL_SERVICE", "CANONICAL_REVISION", "CLUSTER", "APP", "VERSION")
 
-    Configuration names the variables and so is the same for every workload.
+
+def build_identity_variables(pod: Pod, metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables in which Envoy finds who this workload is, for metrics, spans and its peers.
+
+    Configuration names the variables and so is the same for every workload. `MZ_PEER` holds what metrics and peers
+    need in one record.
     """
     labels: Mapping[str, str] = metadata["LABELS"]
+    workload = metadata.get("WORKLOAD_NAME", "")
+    revision = labels.get("service.istio.io/canonical-revision", "") or "latest"
     facts = {
-        "MZ_WORKLOAD": metadata.get("WORKLOAD_NAME", ""),
-        "MZ_NAMESPACE": pod.namespace,
-        "MZ_CANONICAL_SERVICE": labels.get("service.istio.io/canonical-name", ""),
-        "MZ_CANONICAL_REVISION": labels.get("service.istio.io/canonical-revision", "") or "latest",
-        "MZ_APP": labels.get("app", ""),
-        "MZ_VERSION": labels.get("version", ""),
-        "MZ_CLUSTER": metadata.get("CLUSTER_ID", ""),
-        "MZ_UNKNOWN": "",
+        "WORKLOAD": workload,
+        "NAMESPACE": pod.namespace,
+        "CANONICAL_SERVICE": labels.get("service.istio.io/canonical-name", ""),
+        "CANONICAL_REVISION": revision,
+        "APP": labels.get("app", "") or workload,
+        "VERSION": labels.get("version", "") or revision,
+        "CLUSTER": metadata.get("CLUSTER_ID", ""),
+        "MESH": metadata.get("MESH_ID", ""),
+        "UNKNOWN": "",
     }
-    return {variable: str(value) or "unknown" for variable, value in facts.items()}
+    known = {name: str(value).replace(";", ",") or "unknown" for name, value in facts.items()}
+    known["PEER"] = ";".join(known[part] for part in _PEER_PARTS)
+    return {f"MZ_{name}": value for name, value in known.items()}

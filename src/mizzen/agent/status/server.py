@@ -14,6 +14,7 @@ from aiohttp import web
 from mizzen import observe
 from mizzen.agent import metrics
 from mizzen.agent.admin import Admin
+from mizzen.agent.bootstrap import node
 from mizzen.agent.status.probes import Prober
 from mizzen.agent.status.scrape import Scraper
 from mizzen.errors import AgentError
@@ -75,6 +76,7 @@ class Status:
             [
                 web.get("/healthz/ready", self._readiness),
                 web.get("/stats/prometheus", self._merged_metrics),
+                web.get(node.ENVOY_METRICS, self._envoy_metrics),
                 web.get("/metrics", self._own_metrics),
                 web.get("/app-health/{container}/{probe}", self._probe),
                 web.get("/app-lifecycle/{container}/{probe}", self._probe),
@@ -91,6 +93,12 @@ class Status:
     async def _merged_metrics(self, request: web.Request) -> web.Response:
         merged = await self._scraper.collect(request.query_string, request.headers)
         return web.Response(body=merged.body, headers={"Content-Type": merged.content_type})
+
+    async def _envoy_metrics(self, request: web.Request) -> web.Response:
+        found = await self._scraper.collect_envoy(request.query_string)
+        if found is None:
+            return web.Response(status=503, text="Envoy does not answer\n")
+        return web.Response(body=found.body, headers={"Content-Type": found.content_type})
 
     async def _own_metrics(self, _: web.Request) -> web.Response:
         headers = {"Content-Type": observe.METRICS_CONTENT_TYPE}

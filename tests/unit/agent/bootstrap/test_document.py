@@ -57,7 +57,14 @@ def test_bootstrap_is_as_recorded(case: str) -> None:
 def test_bootstrap_is_the_message_that_envoy_reads(case: str) -> None:
     message = protos.from_json(protos.message_class("envoy.config.bootstrap.v3.Bootstrap"), CASES[case])
     assert message.node.id.startswith(f"{case}~")
-    assert len(message.static_resources.clusters) == 4
+    assert len(message.static_resources.clusters) == 3
+
+
+def test_metrics_are_served_by_way_of_the_agent() -> None:
+    listener = build()["staticResources"]["listeners"][0]
+    (route,) = listener["filterChains"][0]["filters"][0]["typedConfig"]["routeConfig"]["virtualHosts"][0]["routes"]
+    assert route["match"] == {"prefix": "/stats/prometheus"}
+    assert route["route"] == {"cluster": "agent", "prefixRewrite": node.ENVOY_METRICS}
 
 
 def test_module_of_the_stat_namespace_is_webassembly() -> None:
@@ -70,12 +77,11 @@ def test_pods_that_share_a_namespace_have_one_address_each() -> None:
     text = json.dumps(build(bind_address="127.1.0.7"))
     assert "127.0.0.1" not in text
     assert "0.0.0.0" not in text
-    assert text.count('"address": "127.1.0.7"') == 5
+    assert text.count('"address": "127.1.0.7"') == 4
 
 
 def test_admin_and_status_ports_are_the_proxy_configs() -> None:
     built = build(config="proxyAdminPort: 15999\nstatusPort: 15998")
     assert built["admin"]["address"]["socketAddress"]["portValue"] == 15999
     clusters = {cluster["name"]: json.dumps(cluster) for cluster in built["staticResources"]["clusters"]}
-    assert "15999" in clusters["prometheus_stats"]
     assert "15998" in clusters["agent"]

@@ -109,17 +109,35 @@ def test_locality_comes_from_labels(labels, locality) -> None:
     assert node.select_locality(labels) == locality
 
 
-def test_identity_variables_never_are_empty() -> None:
-    labels = {"app": "front", "service.istio.io/canonical-name": "front"}
+def variables_of(environ=(), **labels: str) -> dict[str, str]:
     pod = make_pod(labels=labels)
-    metadata = metadata_of({"ISTIO_META_WORKLOAD_NAME": "front-v1", "ISTIO_META_CLUSTER_ID": "east"}, pod=pod)
-    assert node.build_identity_variables(pod, metadata) == {
+    return node.build_identity_variables(pod, metadata_of(dict(environ), pod=pod))
+
+
+def test_identity_variables_say_who_the_workload_is() -> None:
+    environ = {"ISTIO_META_WORKLOAD_NAME": "front-v1", "ISTIO_META_CLUSTER_ID": "east", "ISTIO_META_MESH_ID": "m"}
+    labels = {"app": "front", "version": "v1", "service.istio.io/canonical-name": "front"}
+    assert variables_of(environ, **labels) == {
         "MZ_WORKLOAD": "front-v1",
         "MZ_NAMESPACE": "web",
         "MZ_CANONICAL_SERVICE": "front",
         "MZ_CANONICAL_REVISION": "latest",
         "MZ_APP": "front",
-        "MZ_VERSION": "unknown",
+        "MZ_VERSION": "v1",
         "MZ_CLUSTER": "east",
+        "MZ_MESH": "m",
         "MZ_UNKNOWN": "unknown",
+        "MZ_PEER": "front-v1;web;front;latest;east;front;v1",
     }
+
+
+def test_identity_variables_never_are_empty() -> None:
+    bare = variables_of()
+    assert bare["MZ_PEER"] == "unknown;web;unknown;latest;unknown;unknown;latest"
+    assert all(bare.values())
+    named = variables_of({"ISTIO_META_WORKLOAD_NAME": "front-v1"})
+    assert (named["MZ_APP"], named["MZ_VERSION"]) == ("front-v1", "latest")
+
+
+def test_no_value_breaks_the_record_of_a_peer() -> None:
+    assert variables_of({"ISTIO_META_CLUSTER_ID": "a;b"})["MZ_PEER"].split(";")[4] == "a,b"
