@@ -26,6 +26,7 @@ XDS, SDS, ADMIN = "run/xds.sock", "run/sds.sock", "run/admin.sock"
 _FILENAME = re.compile(r'"filename": "(/[^"]+)"')
 _STATS = r".*\.(update_\w+|init_fetch_timeout|\w*warming\w*),runtime\..*"
 _SECONDS_TO_END = 5.0
+_ENVIRON = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "OTEL_RESOURCE_ATTRIBUTES": "service.version=1"}
 
 _ENTER = """set -e
 root=$1 binary=$2
@@ -136,7 +137,7 @@ async def running(root: Path, identity: Mapping[str, Any], texts: Iterable[str])
     with (root / "envoy.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *_command(root, ipv6=ipv6),
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **node.build_identity_variables(pod, identity["metadata"])},
+            env={**_ENVIRON, **node.build_identity_variables(pod, identity["metadata"])},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,

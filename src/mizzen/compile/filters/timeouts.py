@@ -18,3 +18,25 @@ def build_timeouts(timeout: dict[str, int], dialect: Dialect) -> dict[str, Any]:
     if timeout:
         return {"timeout": timeout}
     return {"timeout": timeout, "max_stream_duration": {"grpc_timeout_header_max": {}}}
+
+
+def to_istio(action: Any) -> None:
+    """Give the timeouts of a RouteAction for upstream Envoy, in place, the fields that Istio's proxies know."""
+    only_deadline = type(action)(max_stream_duration={"grpc_timeout_header_max": {}}).max_stream_duration
+    if action.HasField("max_stream_duration") and action.max_stream_duration == only_deadline:
+        action.ClearField("max_stream_duration")
+        action.max_grpc_timeout.SetInParent()
+
+
+def to_upstream(action: Any) -> None:
+    """Give the timeouts of a RouteAction with Istio's fields, in place, the form of `build_timeouts`."""
+    if not action.HasField("max_grpc_timeout"):
+        return
+    if _is_zero(action, "timeout") and not action.HasField("max_stream_duration"):
+        action.max_stream_duration.grpc_timeout_header_max.CopyFrom(action.max_grpc_timeout)
+    action.ClearField("max_grpc_timeout")
+
+
+def _is_zero(action: Any, name: str) -> bool:
+    value = getattr(action, name)
+    return bool(action.HasField(name)) and not value.seconds and not value.nanos
