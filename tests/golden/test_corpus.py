@@ -8,7 +8,7 @@ import pytest
 from mizzen.compile import snapshot
 from mizzen.incremental import Engine
 
-CASES = ["base", *golden.case_names("networking", "gateway", "telemetry")]
+CASES = ["base", *golden.case_names("networking", "gateway", "security", "telemetry")]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -41,7 +41,7 @@ def versions(db: Engine, case: golden.Case, dialect: str = "istio") -> dict[str,
 
 
 @pytest.mark.parametrize("dialect", ["istio", "envoy"])
-@pytest.mark.parametrize("name", ["base", *golden.case_names("networking", "gateway", "security", "telemetry")])
+@pytest.mark.parametrize("name", CASES)
 def test_incremental_equals_from_scratch_in_any_order(name: str, dialect: str) -> None:
     """Objects come one by one in random order, some twice, some as noise that goes again; in between proxies ask."""
     case = golden.load_case(name)
