@@ -114,7 +114,9 @@ class Agent:
         }
         if self._dns is not None:
             proxy = self._dns
-            parts["dns"] = lambda ready: dns_proxy.serve_dns(proxy, options.agent.dns_address, ready=ready)
+            parts["dns"] = lambda ready: dns_proxy.serve_dns(
+                proxy, options.agent.dns_address, ready=ready, mark=options.socket_mark
+            )
         return parts
 
     async def _run_status(self, ready: asyncio.Event) -> None:

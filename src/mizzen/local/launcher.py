@@ -30,6 +30,7 @@ from mizzen.local.processes import describe_exit
 from mizzen.local.runtime import Layout
 
 _DETACH_SECONDS = 120.0
+_SAME_WISH_SECONDS = 0.5
 _FATAL = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -126,16 +127,20 @@ def _accompany(options: Options, isolation: Isolation, environ: Mapping[str, str
 
 @contextlib.contextmanager
 def _until_told(pair: socket.socket) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Meanwhile the first signal asks the mesh to end, and the second ends it."""
+    """Meanwhile the first signal asks the mesh to end, and a later one ends it.
+
+    One wish may come as several signals at once, to the process and to its group.
+    """
     children: list[subprocess.Popen[bytes]] = []
-    told = False
+    told = 0.0
 
     def stop(*_: object) -> None:
         nonlocal told
-        if told:
+        now = time.monotonic()
+        if told and now - told > _SAME_WISH_SECONDS:
             for child in children:
                 child.kill()
-        told = True
+        told = told or now
         with contextlib.suppress(OSError):
             pair.shutdown(socket.SHUT_RDWR)
 

@@ -171,12 +171,11 @@ def _listen_unix(path: Path) -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    os.fchmod(listener.fileno(), 0o600)
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    before = os.umask(0o177)
     try:
         listener.bind(f"/proc/self/fd/{directory}/{path.name}")
     finally:
-        os.umask(before)
         os.close(directory)
     listener.listen(64)
     listener.setblocking(False)

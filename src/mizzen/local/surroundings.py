@@ -145,13 +145,18 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             environ["MIZZEN_SOCKET_MARK"] = str(ways.SOCKET_MARK)
         return environ
 
-    def _resolv_conf(self, namespace: str) -> Path | None:
-        """The resolver's settings of a namespace's pods; without mount namespaces there is only the machine's."""
+    def _resolv_conf(self, namespace: str, proxy: bool) -> Path | None:
+        """The resolver's settings of a namespace's pods; without mount namespaces there is only the machine's.
+
+        Agents and Envoys ask the same resolver at another address, which no rule captures: where their traffic is not
+        told by a user, their questions would come back to them.
+        """
         if not self.isolation.namespaces:
             return None
-        path = self.layout.resolv / namespace
+        resolver = self.subnets.hub if proxy else self.subnets.resolver
+        path = self.layout.resolv / f"{namespace}.{'proxy' if proxy else 'program'}"
         if not path.exists():
-            text = _RESOLV_CONF.format(resolver=self.subnets.resolver, namespace=namespace, domain=CLUSTER_DOMAIN)
+            text = _RESOLV_CONF.format(resolver=resolver, namespace=namespace, domain=CLUSTER_DOMAIN)
             path.write_text(text)
         return path
 

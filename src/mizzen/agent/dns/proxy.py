@@ -11,6 +11,7 @@ import contextlib
 import errno
 import functools
 import random
+import socket
 from collections.abc import AsyncIterator, Sequence
 
 import dns.exception
@@ -124,15 +125,19 @@ def _refuse_unread(query: bytes) -> bytes:
     return query[:2] + flags + bytes(_HEADER - 4)
 
 
-async def serve_dns(proxy: Proxy, address: str, *, ready: asyncio.Event) -> None:
-    """Serve on `host:port`, by UDP and TCP, until cancelled; `localhost` means both loopback addresses."""
+async def serve_dns(proxy: Proxy, address: str, *, ready: asyncio.Event, mark: int = 0) -> None:
+    """Serve on `host:port`, by UDP and TCP, until cancelled; `localhost` means both loopback addresses.
+
+    Where capture rules tell the proxy's traffic by a socket mark, answers must carry it: by it connection tracking
+    puts them into the flow of the question.
+    """
     host, _, port = address.rpartition(":")
     hosts = ["127.0.0.1", "::1"] if host in ("", "localhost") else [host.strip("[]")]
     async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
         missing = 0
         for place in hosts:
             try:
-                await stack.enter_async_context(_listen(proxy, place, int(port), tasks))
+                await stack.enter_async_context(_listen(proxy, place, int(port), tasks, mark))
             except OSError as failed:
                 missing += 1
                 if failed.errno not in _NO_SUCH_ADDRESS or missing == len(hosts):
@@ -142,11 +147,13 @@ async def serve_dns(proxy: Proxy, address: str, *, ready: asyncio.Event) -> None
 
 
 @contextlib.asynccontextmanager
-async def _listen(proxy: Proxy, host: str, port: int, tasks: asyncio.TaskGroup) -> AsyncIterator[None]:
+async def _listen(proxy: Proxy, host: str, port: int, tasks: asyncio.TaskGroup, mark: int) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     protocol = functools.partial(_Datagrams, proxy, tasks)
     transport, _ = await loop.create_datagram_endpoint(protocol, local_addr=(host, port))
     try:
+        if mark:
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_MARK, mark)
         streams = _Streams(proxy)
         async with await asyncio.start_server(streams.serve, host, port):
             yield

@@ -9,10 +9,20 @@ never this module.
 import asyncio
 import contextlib
 import socket
+import struct
 from collections.abc import Awaitable, Callable
 
 Dial = Callable[[asyncio.Protocol], Awaitable[asyncio.Transport]]
 """Opens the far side with this protocol on it; raises OSError when it cannot."""
+
+
+def reset(transport: asyncio.Transport) -> None:
+    """Ends a connection so that its peer learns that it broke, not that it is over."""
+    opened = transport.get_extra_info("socket")
+    if opened is not None and opened.family != socket.AF_UNIX:
+        with contextlib.suppress(OSError):
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
 
 
 class _Half(asyncio.Protocol):
@@ -45,7 +55,7 @@ class _Half(asyncio.Protocol):
             if exc is None:
                 self.peer.transport.close()
             else:
-                self.peer.transport.abort()
+                reset(self.peer.transport)
             self.peer.peer = None
 
     def pause_writing(self) -> None:
@@ -58,17 +68,37 @@ class _Half(asyncio.Protocol):
 
 
 class _Near(_Half):
-    """The caller's side: reads nothing before the far side is there."""
+    """The caller's side: keeps what comes before the far side is there, and reads no more than that."""
 
     def __init__(self, forwarder: "Forwarder") -> None:
         super().__init__()
         self._forwarder = forwarder
+        self._early = b""
+        self._ended_early = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        assert self.transport is not None
-        self.transport.pause_reading()
         self._forwarder.start(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self.peer is None and self.transport:
+            self._early += data
+            self.transport.pause_reading()
+        else:
+            super().data_received(data)
+
+    def eof_received(self) -> bool:
+        self._ended_early = self.peer is None
+        return super().eof_received()
+
+    def join(self, peer: _Half) -> None:
+        super().join(peer)
+        if self._early:
+            super().data_received(self._early)
+        if self._ended_early:
+            super().eof_received()
+        elif self.transport:
+            self.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -107,7 +137,7 @@ class Forwarder:
         try:
             await self._dial(far)
         except OSError:
-            near.transport.abort()
+            reset(near.transport)
             return
         finally:
             self._dialling.pop(near, None)
@@ -116,7 +146,6 @@ class Forwarder:
                 far.transport.abort()
             return
         near.join(far)
-        near.transport.resume_reading()
 
     def close(self) -> None:
         """Stops listening and cuts what is open."""

@@ -258,7 +258,7 @@ class Sandbox:
             log=world.layout.log(self.key.namespace, self.key.name, container.name),
             identity=self._identity(container),
             namespace=self.namespace,
-            resolv_conf=world.resolv_conf(self.key.namespace),
+            resolv_conf=world.resolv_conf(self.key.namespace, proxy),
             bound_to_parent=not world.isolation.namespaces,
         )
 

@@ -37,8 +37,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """What every process of the mesh carries, see `processes.MESH_VARIABLE`."""
     needed: tuple[Path, ...]
     """What every process must be able to read: the interpreter, the manifests' programs."""
-    resolv_conf: Callable[[str], Path | None]
-    """The resolver's settings for the pods of a namespace; None keeps the machine's."""
+    resolv_conf: Callable[[str, bool], Path | None]
+    """The resolver's settings for a namespace's proxies (True) or programs; None keeps the machine's."""
     lookup: Lookup
     mesh_config: Callable[[], Mapping[str, Any]]
     issue_token: IssueToken
