@@ -129,9 +129,7 @@ def describe_client(secured: Any) -> str:
     return dict(item[0] for item in (certificate or {}).get("subject", ())).get("commonName", "")
 
 
-def write_answer(
-    writer: asyncio.StreamWriter, status: int, entry: Entry, headers: dict[str, str], method: str
-) -> None:
+def write_answer(writer: asyncio.StreamWriter, status: int, entry: Entry, headers: dict[str, str], method: str) -> None:
     content = json.dumps(entry).encode()
     lines = [f"HTTP/1.1 {status} Answer", "Content-Type: application/json", f"Content-Length: {len(content)}"]
     if "x-set" in headers:

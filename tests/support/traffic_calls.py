@@ -134,6 +134,8 @@ def open_tls(plain: socket.socket, name: str, tls: dict[str, str]) -> ssl.SSLSoc
     else:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    if "max" in tls:
+        context.maximum_version = ssl.TLSVersion[tls["max"]]
     if "alpn" in tls:
         context.set_alpn_protocols(tls["alpn"].split(","))
     if "certificate" in tls:
@@ -274,15 +276,24 @@ async def call_grpc(
     say: list[str],
     metadata: list[list[str]] | None = None,
     authority: str = "",
+    ca: str = "",
     timeout: float = 10.0,
     count: int = 1,
 ) -> list[Result]:
-    """Calls of the echo service: one message and its answer, or a stream on which each message waits for its answer."""
+    """Calls of the echo service: one message and its answer, or a stream on which each message waits for its answer.
+
+    With `ca` over TLS, to a server that must have a certificate for `authority`.
+    """
     import grpc
 
     options = [("grpc.default_authority", authority)] if authority else []
+    if ca:
+        options.append(("grpc.ssl_target_name_override", authority))
+        opened = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(ca.encode()), options=options)
+    else:
+        opened = grpc.aio.insecure_channel(address, options=options)
     results = []
-    async with grpc.aio.insecure_channel(address, options=options) as channel:
+    async with opened as channel:
         for _ in range(count):
             passed = tuple((name, value) for name, value in metadata or [])
             answers: list[str] = []

@@ -22,8 +22,8 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         constraints = x509.BasicConstraints(ca=True, path_length=None)
-        self._certificate = self._begin(self._name, self._key).add_extension(constraints, True).sign(
-            self._key, hashes.SHA256()
+        self._certificate = (
+            self._begin(self._name, self._key).add_extension(constraints, True).sign(self._key, hashes.SHA256())
         )
 
     @property

@@ -69,7 +69,13 @@ def render(documents: Iterable[Mapping[str, Any]]) -> str:
 
 
 def service(
-    name: str, *, port: int = 80, port_name: str = "http", target: int = 8080, selector: str = "app: echo", more: str = ""
+    name: str,
+    *,
+    port: int = 80,
+    port_name: str = "http",
+    target: int = 8080,
+    selector: str = "app: echo",
+    more: str = "",
 ) -> str:
     """A Service over the echo pods with one port."""
     return f"""

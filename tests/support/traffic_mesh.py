@@ -16,6 +16,7 @@ from typing import Any
 
 import traffic_app
 import traffic_calls
+from eventually import eventually_blocking
 from local_mesh import LocalMesh
 from traffic_certificates import ROOT
 from traffic_manifests import complete, fill, render
@@ -114,7 +115,13 @@ def build_base() -> str:
 
 
 def build_pod(
-    name: str, node: str, namespace: str = "traffic", *, labels: Mapping[str, str], account: str = "", **annotations: str
+    name: str,
+    node: str,
+    namespace: str = "traffic",
+    *,
+    labels: Mapping[str, str],
+    account: str = "",
+    **annotations: str,
 ) -> dict[str, Any]:
     """A pod with the program of `traffic_app`."""
     root = "$(MIZZEN_ROOT)"
@@ -208,9 +215,16 @@ class TrafficMesh:
     def pod(self, name: str) -> runtime.Pod:
         return self.local.pod(name)
 
-    def log(self, name: str, container: str = "istio-proxy") -> str:
+    def logged(self, name: str, part: str, count: int = 1) -> list[str]:
+        """The lines of a pod's access log that hold that part, once there are so many; Envoy writes them in batches."""
         pod = self.pod(name)
-        return self.local.layout.log(pod.namespace, pod.name, container).read_text(errors="replace")
+        path = self.local.layout.log(pod.namespace, pod.name, "istio-proxy")
+
+        def find() -> list[str]:
+            lines = [line for line in path.read_text(errors="replace").splitlines() if part in line]
+            return lines if len(lines) >= count else []
+
+        return eventually_blocking(find)
 
     def hosts(self, name: str, cluster: str) -> dict[str, dict[str, Any]]:
         """What the Envoy of a pod says of a cluster's hosts, by pod where the address is one's, numbers as such."""

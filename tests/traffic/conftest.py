@@ -47,7 +47,9 @@ def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         ready = time.monotonic()
         texts = _collect(request.session.items)
         mesh.apply("behaviours", texts)
-        print(f"ready in {ready - started:.1f} s, {len(texts)} manifests in force {time.monotonic() - ready:.1f} s later")
+        print(
+            f"ready in {ready - started:.1f} s, {len(texts)} manifests in force {time.monotonic() - ready:.1f} s later"
+        )
         assert observer.rejections(local.proxies()) == {}, _rejected(mesh)
         yield mesh
 

@@ -93,9 +93,7 @@ def assert_sticks(client, url: str, keys: list[dict]) -> None:
     assert chosen == ALL
 
 
-@behaviour(
-    service("hash-header"), policy("hash-header", "loadBalancer: {consistentHash: {httpHeaderName: x-user}}")
-)
+@behaviour(service("hash-header"), policy("hash-header", "loadBalancer: {consistentHash: {httpHeaderName: x-user}}"))
 def test_a_hash_of_a_header_sticks(client, visitor):
     keys = [{"x-user": f"user-{number}"} for number in range(30)]
     assert_sticks(client, "http://hash-header/", keys)
@@ -133,9 +131,7 @@ def test_a_hash_of_a_query_parameter_sticks(client):
     assert chosen == ALL
 
 
-@behaviour(
-    service("hash-source"), policy("hash-source", "loadBalancer: {consistentHash: {useSourceIp: true}}")
-)
+@behaviour(service("hash-source"), policy("hash-source", "loadBalancer: {consistentHash: {useSourceIp: true}}"))
 def test_a_hash_of_the_source_address_sticks(client):
     assert len(count_pods(client.send("http://hash-source/", count=30, reuse=False))) == 1
 

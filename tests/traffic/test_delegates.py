@@ -3,7 +3,9 @@
 from traffic_manifests import behaviour, routes, service, subsets
 from traffic_programs import count_pods
 
-DELEGATES = service("delegated") + """
+DELEGATES = (
+    service("delegated")
+    + """
 kind: VirtualService
 metadata: {name: delegated}
 spec:
@@ -35,6 +37,7 @@ spec:
       route: [{destination: {host: delegated.traffic.svc.cluster.local}}]
 ---
 """
+)
 
 
 @behaviour(DELEGATES)

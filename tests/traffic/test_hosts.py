@@ -137,7 +137,7 @@ def test_an_external_name_of_a_service_is_its_alias(client):
 kind: Service
 metadata: {name: abroad}
 spec: {type: ExternalName, externalName: world.example.net, ports: [{name: http, port: 8080}]}
-"""
+""",
 )
 def test_an_external_name_may_lead_out_of_the_mesh(client):
     answer = client.get("http://abroad:8080/")
@@ -228,7 +228,7 @@ def test_an_entry_that_states_no_address_is_given_one(client):
   resolution: DNS
   endpoints: [{address: world.example.net}]
 """,
-    )
+    ),
 )
 def test_a_dns_entry_leads_where_its_endpoints_resolve_to(client):
     answer = client.get("http://dns.example.com/")
@@ -262,7 +262,7 @@ def test_a_dns_entry_without_endpoints_resolves_its_own_host(client):
   resolution: DNS_ROUND_ROBIN
   endpoints: [{address: world.example.net}]
 """,
-    )
+    ),
 )
 def test_an_entry_may_be_resolved_at_each_connection(client):
     answer = client.get("http://round-robin-dns.example.com/")

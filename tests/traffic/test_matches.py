@@ -82,7 +82,9 @@ def test_labels_of_the_caller(client, visitor):
     assert visitor.get("http://labels/").route == LEFT
 
 
-@behaviour(matching("from-namespace", "sourceNamespace: traffic"), matching("from-elsewhere", "sourceNamespace: elsewhere"))
+@behaviour(
+    matching("from-namespace", "sourceNamespace: traffic"), matching("from-elsewhere", "sourceNamespace: elsewhere")
+)
 def test_namespace_of_the_caller(client):
     assert client.get("http://from-namespace/").route == TAKEN
     assert client.get("http://from-elsewhere/").route == LEFT

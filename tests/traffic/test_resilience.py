@@ -198,9 +198,7 @@ def test_a_request_has_its_timeout(client):
         "overflow",
         "connectionPool: {tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1, maxRequestsPerConnection: 0}}",
     ),
-    routes(
-        "overflow-unused", "- route: [{destination: {host: overflow-unused}}]"
-    ),
+    routes("overflow-unused", "- route: [{destination: {host: overflow-unused}}]"),
 )
 def test_requests_beyond_the_connection_pool_overflow(client, echoes):
     answers = client.send("http://overflow/", count=8, workers=8, headers={"x-delay": "1"})

@@ -169,9 +169,7 @@ def test_on_ports_without_a_protocol_it_is_sniffed(client, mesh):
     assert client.connect("sniffed:9001", say="neither\n")[0].lines[0].endswith("neither")
 
 
-@behaviour(
-    service("upgraded", selector=NEAR), policy("upgraded", "connectionPool: {http: {h2UpgradePolicy: UPGRADE}}")
-)
+@behaviour(service("upgraded", selector=NEAR), policy("upgraded", "connectionPool: {http: {h2UpgradePolicy: UPGRADE}}"))
 def test_http_1_is_upgraded_between_the_sidecars(client, mesh):
     answers = client.send("http://upgraded/", count=12, workers=4, headers={"x-delay": "0.2"})
     assert count_pods(answers) == {"near": 12}
