@@ -12,6 +12,7 @@ from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
 from mizzen.settings import Push, Settings, Xds
 from mizzen.xds.discovery import Discovery
+from mizzen.xds.generator import EngineGenerator
 from mizzen.xds.identity import Authenticator, Credentials, Identity
 from mizzen.xds.server import Server
 
@@ -64,8 +65,35 @@ async def serve(
 ) -> AsyncIterator[Serving]:
     """Serve until the block ends; `inputs` are (type URL, name, content)."""
     engine = Engine()
+    generator = mesh_of_resources.generator(engine, inputs)
+    async with serve_generator(
+        engine,
+        generator,
+        authenticator=authenticator,
+        credentials=credentials,
+        push=push,
+        xds=xds,
+        opened=opened,
+        port=port,
+    ) as serving:
+        yield serving
+
+
+@contextlib.asynccontextmanager
+async def serve_generator(
+    engine: Engine,
+    generator: EngineGenerator,
+    *,
+    authenticator: Authenticator | None = None,
+    credentials: grpc.ServerCredentials | None = None,
+    push: Push | None = None,
+    xds: Xds | None = None,
+    opened: bool = True,
+    port: int = 0,
+) -> AsyncIterator[Serving]:
+    """Serve whatever a generator over the engine gives, until the block ends."""
     discovery = Discovery(
-        generator=mesh_of_resources.generator(engine, inputs),
+        generator=generator,
         parse_node=parse_node,
         authenticator=authenticator or Nobody(),
         settings=Settings(push=push or Push(debounce_after=QUIET), xds=xds or Xds(stop_grace=0.1)),
