@@ -7,13 +7,13 @@ TypedStruct is checked as its own type; a type that is not known here is left to
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import re2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from mizzen import protos
-from mizzen.compile.patches.opaque import TYPED_STRUCTS
+from mizzen.compile.patches.opaque import TYPED_STRUCTS, known_class
 from mizzen.compile.patches.rules import Fault, value_fault
 from mizzen.errors import DecodeError
 
@@ -23,12 +23,28 @@ _WRAPPERS = frozenset(
 )
 _OPAQUE = frozenset(("google.protobuf.Duration", "google.protobuf.Timestamp", "google.protobuf.Struct"))
 
-_REGEX = "envoy.type.matcher.v3.RegexMatcher"
-_RELAXED = frozenset(("envoy.extensions.access_loggers.stats.v3.Config.stat_prefix",))
-"""Fields whose rules the Envoys that we speak to no longer have: `stats_scope` stands in for the prefix."""
+_REGEX = "envoy.type.matcher.v3.RegexMatcher.regex"
+_LOGGERS = "envoy.extensions.access_loggers."
+_RELAXED = frozenset(
+    (
+        _LOGGERS + "stats.v3.Config.stat_prefix",
+        _LOGGERS + "open_telemetry.v3.OpenTelemetryAccessLogConfig.common_config",
+    )
+)
+"""Fields whose rules the Envoys that we speak to no longer have: newer fields stand in for them."""
 
 Check = Callable[[Any], Iterator[str]]
-"""Yields what is wrong with one field of a message, each with its path."""
+"""Yields what is wrong with the value of one field, each with its path."""
+
+
+class _Rules(NamedTuple):
+    """The rules of a message type: what must be there, and what must hold for what is."""
+
+    absent: tuple[tuple[int, str], ...]
+    """The number of a field that may not be missing (or zero, or empty), and the words for it."""
+    oneofs: tuple[str, ...]
+    """Of these one member must be set."""
+    present: dict[int, Check]
 
 
 def violation(message: Any) -> str | None:
@@ -40,18 +56,27 @@ def _violations(message: Any) -> Iterator[str]:
     name = message.DESCRIPTOR.full_name
     if name == "google.protobuf.Any":
         yield from _packed_violations(message)
-    elif name not in _OPAQUE:
-        for check in _checks(message.DESCRIPTOR):
-            yield from check(message)
+        return
+    if name in _OPAQUE:
+        return
+    rules = _rules(message.DESCRIPTOR)
+    present = message.ListFields()
+    if rules.absent:
+        numbers = {field.number for field, _ in present}
+        yield from (words for number, words in rules.absent if number not in numbers)
+    yield from (f"{o}: one of its members is required" for o in rules.oneofs if message.WhichOneof(o) is None)
+    for field, value in present:
+        check = rules.present.get(field.number)
+        if check is not None:
+            yield from check(value)
 
 
 def _packed_violations(packed: Any) -> Iterator[str]:
     if not packed.type_url:
         return
-    try:
-        inside: Any = protos.unpack(packed)
-    except DecodeError:
+    if known_class(packed.type_url.rpartition("/")[2]) is None:
         return
+    inside: Any = protos.unpack(packed)
     if inside.DESCRIPTOR.full_name in TYPED_STRUCTS:
         yield from _struct_violations(inside)
     else:
@@ -61,9 +86,8 @@ def _packed_violations(packed: Any) -> Iterator[str]:
 def _struct_violations(struct: Any) -> Iterator[str]:
     """What is wrong with the message that a TypedStruct stands for, where its type is known."""
     name = struct.type_url.rpartition("/")[2]
-    try:
-        kind = protos.message_class(name)
-    except DecodeError:
+    kind = known_class(name)
+    if kind is None:
         return
     try:
         message = protos.from_json(kind, protos.to_json(struct.value), ignore_unknown=True)
@@ -96,55 +120,61 @@ def _options() -> _Options:
 
 
 @functools.cache
-def _checks(descriptor: Descriptor) -> tuple[Check, ...]:
-    """The checks of a message type, made once."""
+def _rules(descriptor: Descriptor) -> _Rules:
+    """The rules of a message type, read once."""
     known = _options()
-    checks = [
-        _oneof_check(oneof.name)
-        for oneof in descriptor.oneofs
-        if known.of(oneof, "OneofOptions").Extensions[known.required]
-    ]
-    if descriptor.full_name == _REGEX:
-        checks.append(_check_regex)
+    absent: list[tuple[int, str]] = []
+    present: dict[int, Check] = {}
     for field in descriptor.fields:
         options = known.of(field, "FieldOptions")
+        rules = options.Extensions[known.rules]
         if options.Extensions[known.disallowed]:
-            checks.append(_disallowed_check(field))
-        check = _field_check(field, options.Extensions[known.rules])
-        if check is not None and field.full_name not in _RELAXED:
-            checks.append(check)
-    return tuple(checks)
+            present[field.number] = _disallowed_check(field.name)
+            continue
+        if field.full_name in _RELAXED:
+            continue
+        if (words := _absence_fault(field, rules)) is not None:
+            absent.append((field.number, words))
+        if (check := _field_check(field, rules)) is not None:
+            present[field.number] = check
+    oneofs = (o.name for o in descriptor.oneofs if known.of(o, "OneofOptions").Extensions[known.required])
+    return _Rules(tuple(absent), tuple(oneofs), present)
 
 
-def _oneof_check(name: str) -> Check:
-    def check(message: Any) -> Iterator[str]:
-        if message.WhichOneof(name) is None:
-            yield f"{name}: one of its members is required"
-
-    return check
-
-
-def _check_regex(message: Any) -> Iterator[str]:
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        re2.compile(message.regex, options)
-    except re2.error:
-        yield f"regex: {message.regex!r} is not a regular expression of RE2"
-
-
-def _disallowed_check(field: FieldDescriptor) -> Check:
-    def check(message: Any) -> Iterator[str]:
-        if any(present.number == field.number for present, _ in message.ListFields()):
-            yield f"{field.name}: deprecated, and no longer accepted"
+def _disallowed_check(name: str) -> Check:
+    def check(value: Any) -> Iterator[str]:  # noqa: ARG001 (whatever it is)
+        yield f"{name}: deprecated, and no longer accepted"
 
     return check
 
 
-# -- fields ---------------------------------------------------------------------------------------------------------
+# -- fields that are not there ----------------------------------------------------------------------------------------
+
+
+def _absence_fault(field: FieldDescriptor, rules: Any) -> str | None:
+    """What is wrong when the field is not there; None where it may be missing."""
+    if field.containing_oneof is not None:
+        return None
+    if field.is_repeated:
+        entry = field.message_type
+        is_map = entry is not None and entry.GetOptions().map_entry
+        limits = rules.map if is_map else rules.repeated
+        least = limits.min_pairs if is_map else limits.min_items
+        return next(_count_faults(field.name, 0, least, 0, limits.ignore_empty), None)
+    if field.message_type is not None:
+        required = rules.message.required or rules.duration.required or rules.any.required or rules.timestamp.required
+        return f"{field.name}: required" if required else None
+    fault = value_fault(rules, field) if not field.has_presence else None
+    reason = fault(field.default_value) if fault is not None else None
+    return f"{field.name}: {reason}" if reason is not None else None
+
+
+# -- fields that are --------------------------------------------------------------------------------------------------
 
 
 def _field_check(field: FieldDescriptor, rules: Any) -> Check | None:
+    if field.full_name == _REGEX:
+        return _check_regex
     inside = field.message_type
     if field.is_repeated:
         is_map = inside is not None and inside.GetOptions().map_entry
@@ -152,36 +182,47 @@ def _field_check(field: FieldDescriptor, rules: Any) -> Check | None:
     if inside is not None:
         return _message_check(field, inside, rules)
     fault = value_fault(rules, field)
-    return _scalar_check(field, fault) if fault is not None else None
+    return _scalar_check(field.name, fault) if fault is not None else None
 
 
-def _scalar_check(field: FieldDescriptor, fault: Fault) -> Check:
-    name, has_presence = field.name, field.has_presence
-
-    def check(message: Any) -> Iterator[str]:
-        if (not has_presence or message.HasField(name)) and (reason := fault(getattr(message, name))) is not None:
+def _scalar_check(name: str, fault: Fault) -> Check:
+    def check(value: Any) -> Iterator[str]:
+        if (reason := fault(value)) is not None:
             yield f"{name}: {reason}"
 
     return check
 
 
-def _message_check(field: FieldDescriptor, inside: Descriptor, rules: Any) -> Check:
+def _check_regex(value: str) -> Iterator[str]:
+    if not value:
+        yield "regex: must not be empty"
+    elif not _is_regex(value):
+        yield f"regex: {value!r} is not a regular expression of RE2"
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_regex(text: str) -> bool:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(text, options)
+    except re2.error:
+        return False
+    return True
+
+
+def _message_check(field: FieldDescriptor, inside: Descriptor, rules: Any) -> Check | None:
     name = field.name
-    wanted = rules.message.required or rules.duration.required or rules.any.required or rules.timestamp.required
-    required = wanted and field.containing_oneof is None
-    skip = rules.message.skip
     wrapped = inside.full_name in _WRAPPERS
     fault = value_fault(rules, inside.fields_by_name["value"] if wrapped else field)
+    nested = not rules.message.skip and not wrapped and inside.full_name not in _OPAQUE
+    if fault is None and not nested:
+        return None
 
-    def check(message: Any) -> Iterator[str]:
-        if not message.HasField(name):
-            if required:
-                yield f"{name}: required"
-            return
-        value = getattr(message, name)
+    def check(value: Any) -> Iterator[str]:
         if fault is not None and (reason := fault(value.value if wrapped else value)) is not None:
             yield f"{name}: {reason}"
-        if not skip and not wrapped:
+        if nested:
             yield from (f"{name}.{deeper}" for deeper in _violations(value))
 
     return check
@@ -192,12 +233,11 @@ def _list_check(field: FieldDescriptor, rules: Any) -> Check:
     fault = value_fault(limits.items, field)
     nested = field.message_type is not None and field.message_type.full_name not in _WRAPPERS
 
-    def check(message: Any) -> Iterator[str]:
-        values = getattr(message, name)
+    def check(values: Any) -> Iterator[str]:
         yield from _count_faults(name, len(values), limits.min_items, limits.max_items, limits.ignore_empty)
         if limits.unique and len({repr(v) for v in values}) < len(values):
             yield f"{name}: holds an element twice"
-        for index, value in enumerate(values):
+        for index, value in enumerate(values) if fault is not None or nested else ():
             if fault is not None and (reason := fault(value)) is not None:
                 yield f"{name}[{index}]: {reason}"
             if nested:
@@ -211,8 +251,7 @@ def _map_check(name: str, entry: Descriptor, limits: Any) -> Check:
     key_fault, fault = value_fault(limits.keys, key_field), value_fault(limits.values, value_field)
     nested = value_field.message_type is not None
 
-    def check(message: Any) -> Iterator[str]:
-        values = getattr(message, name)
+    def check(values: Any) -> Iterator[str]:
         yield from _count_faults(name, len(values), limits.min_pairs, limits.max_pairs, limits.ignore_empty)
         for key in sorted(values):
             value = values[key]

@@ -5,9 +5,11 @@ reads as the type that it names. These are Envoy's contrib extensions and filter
 a mistake and makes the patch unreadable.
 """
 
+import functools
 from typing import Any
 
 from mizzen import protos
+from mizzen.errors import DecodeError
 
 TYPED_STRUCTS = ("udpa.type.v1.TypedStruct", "xds.type.v3.TypedStruct")
 
@@ -38,6 +40,15 @@ _OF_ISTIO = frozenset(("envoy.tcp.metadataexchange.config.MetadataExchange", "io
 def is_contrib(name: str) -> bool:
     """Whether only Envoys built with the contrib extensions, Istio's among them, have the type."""
     return name in _CONTRIB
+
+
+@functools.lru_cache(maxsize=1024)
+def known_class(name: str) -> Any | None:
+    """The class of a message type; None for one that is not known here."""
+    try:
+        return protos.message_class(name)
+    except DecodeError:
+        return None
 
 
 def as_typed_structs(value: Any) -> Any:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from mizzen import protos
-from mizzen.compile.patches.opaque import TYPED_STRUCTS, is_contrib
-from mizzen.errors import DecodeError
+from mizzen.compile.patches.opaque import TYPED_STRUCTS, is_contrib, known_class
 
 Layer = Literal["listener", "network", "http"]
 
@@ -131,7 +130,12 @@ def _chain_faults(filters: Any, layer: Layer) -> Iterator[str]:
         kind, is_last = _config_type(each), index == len(filters) - 1
         if kind in _LAST[layer] and not is_last:
             yield f"{each.name} must be the last filter of its chain"
-        if is_last and kind not in _LAST[layer] and _is_known(kind) and not any(word in kind for word in _EITHER):
+        if (
+            is_last
+            and kind not in _LAST[layer]
+            and known_class(kind) is not None
+            and not any(word in kind for word in _EITHER)
+        ):
             yield f"{each.name} must not be the last filter of its chain"
 
 
@@ -141,7 +145,7 @@ def _filter_faults(each: Any, layer: Layer) -> Iterator[str]:
         yield f"{each.name} has neither a typed configuration nor a source of one"
     if _is_lacking(kind):
         yield f"{each.name} is of a type that upstream Envoy lacks ({kind})"
-    elif _is_known(kind) and not kind.startswith(f"{_FILTERS}{layer}."):
+    elif known_class(kind) is not None and not kind.startswith(f"{_FILTERS}{layer}."):
         yield f"{each.name} is no {layer} filter ({kind})"
 
 
@@ -162,14 +166,6 @@ def _type_of(packed: Any) -> str:
 
 def _is_lacking(name: str) -> bool:
     return name.startswith(_ISTIO_ONLY) or is_contrib(name)
-
-
-def _is_known(name: str) -> bool:
-    try:
-        protos.message_class(name)
-    except DecodeError:
-        return False
-    return True
 
 
 # -- clusters -------------------------------------------------------------------------------------------------------
