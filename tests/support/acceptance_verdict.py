@@ -106,17 +106,17 @@ async def _differences(envoy: Envoy, control: Control) -> list[str]:
 
 def _compare(dump: list[dict[str, Any]], sent: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """What stands in Envoy's configuration beside what was sent."""
-    sections = {section["@type"].rpartition(".")[2]: section for section in dump}
     for kind, (section, entries, *path) in _PLACES.items():
-        found = sections.get(section, {})
-        standing = {_name(entry, *path) for entry in found.get(entries, ())}
+        found = [part for part in dump if part["@type"].endswith(f".{section}")]
+        standing = {_name(entry, *path) for part in found for entry in part.get(entries, ())}
         for name in sorted(set(sent.get(kind, ())) - standing):
             yield f"{kind.upper()}: {name} does not stand in Envoy's configuration"
-        for entry in found.get(entries, ()):
-            if "error_state" in entry:
-                yield f"{kind.upper()}: {entry['error_state'].get('details', entry['error_state'])}"
-        for warming in ("dynamic_warming_clusters", "dynamic_warming_secrets"):
-            yield from (f"{kind.upper()}: warming: {json.dumps(e)[:200]}" for e in found.get(warming, ()))
+        for part in found:
+            for entry in part.get(entries, ()):
+                if "error_state" in entry:
+                    yield f"{kind.upper()}: {entry['error_state'].get('details', entry['error_state'])}"
+            for warming in ("dynamic_warming_clusters", "dynamic_warming_secrets"):
+                yield from (f"{kind.upper()}: warming: {json.dumps(one)[:200]}" for one in part.get(warming, ()))
 
 
 def _name(entry: Mapping[str, Any], outer: str, inner: str) -> str:
