@@ -62,14 +62,17 @@ def _check_tracing(tracing: Tracing, path: str) -> Faults:
         here = f"{path}.customTags[{name}]"
         if not name:
             yield error(here, "tag name may not be empty")
-        yield from at(here, _tag_fault(name, tag))
+        yield from _check_tag(name, tag, here)
 
 
-def _tag_fault(name: str, tag: CustomTag) -> str | None:
+def _check_tag(name: str, tag: CustomTag, path: str) -> Faults:
+    """The value of a tag, which comes from one place."""
     if tag.literal is not None:
-        return None if tag.literal.value else "literal tag value may not be empty"
-    if tag.header is not None:
-        return None if tag.header.name else "header tag name may not be empty"
-    if tag.environment is not None:
-        return None if tag.environment.name else "environment tag name may not be empty"
-    return None if tag.formatter is not None else f"tag '{name}' may not have a nil value"
+        yield from at(f"{path}.literal.value", None if tag.literal.value else "literal tag value may not be empty")
+    elif tag.header is not None:
+        yield from at(f"{path}.header.name", None if tag.header.name else "header tag name may not be empty")
+    elif tag.environment is not None:
+        named = tag.environment.name
+        yield from at(f"{path}.environment.name", None if named else "environment tag name may not be empty")
+    elif tag.formatter is None:
+        yield error(path, f"tag '{name}' may not have a nil value")
