@@ -15,7 +15,7 @@ import msgspec
 from mizzen.api.decode import Decoded, closed_policy, decode_object, unfold_lists
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
-from mizzen.api.validate.objects import validate_object
+from mizzen.api.validate.objects import is_refused, validate_object
 from mizzen.sources import documents
 from mizzen.sources.documents import Document, DocumentError, Locator
 
@@ -101,6 +101,8 @@ def _decode(value: object, line: int, index: int, locator: Locator, where: str) 
     problems = decoded.problems
     if decoded.object is not None and decoded.key is not None:
         problems += validate_object(decoded.key, decoded.object)
+        if is_refused(decoded.object, problems):
+            decoded = msgspec.structs.replace(decoded, outcome="failed", object=None)
     kind = value.get("kind") if isinstance(value, dict) else ""
     return Entry(
         outcome=decoded.outcome,

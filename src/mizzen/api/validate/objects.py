@@ -2,13 +2,20 @@
 
 In: an object and its key. Out: Problems; an error is what admission refuses, a warning what it warns of. Codes tell
 which rules found them, so that who wants only the webhook's, as analysis does, leaves the others out: see `faults`.
-Kinds without rules of their own have none.
+The Gateway API's kinds have their CRDs' rules alone, and what these refuse exists nowhere: `is_refused`. Other kinds
+without rules of their own have none.
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from mizzen.api.gateway_api.grpc_route import GRPCRoute
+from mizzen.api.gateway_api.http_route import HTTPRoute
+from mizzen.api.gateway_api.listeners import Gateway as KubernetesGateway
+from mizzen.api.gateway_api.listeners import GatewayClass, ListenerSet
+from mizzen.api.gateway_api.policies import BackendTLSPolicy, ReferenceGrant
+from mizzen.api.gateway_api.stream_routes import TCPRoute, TLSRoute
 from mizzen.api.meta import Key, Object
 from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.api.networking.envoy_filter import EnvoyFilter
@@ -67,6 +74,24 @@ _RULES: Mapping[type[Object], Callable[[Any, str], Faults]] = {
 }
 
 
+_BY_SCHEMA_ALONE: tuple[type[Object], ...] = (
+    BackendTLSPolicy,
+    GRPCRoute,
+    GatewayClass,
+    HTTPRoute,
+    KubernetesGateway,
+    ListenerSet,
+    ReferenceGrant,
+    TCPRoute,
+    TLSRoute,
+)
+
+
+def is_refused(found: Object, problems: Iterable[Problem]) -> bool:
+    """Whether no API server would have the object, so that it counts as absent: one of the Gateway API with errors."""
+    return isinstance(found, _BY_SCHEMA_ALONE) and any(problem.level == "error" for problem in problems)
+
+
 def validate_object(key: Key, found: Object) -> tuple[Problem, ...]:
     """All that is wrong with an object beyond its types; of very many Problems only the first.
 
@@ -74,6 +99,9 @@ def validate_object(key: Key, found: Object) -> tuple[Problem, ...]:
     or annotations see those of `found`: who validates without metadata passes an object without.
     """
     rules = _RULES.get(type(found))
+    if isinstance(found, _BY_SCHEMA_ALONE):
+        schema = itertools.islice(check_schema(found), _MOST_PROBLEMS)
+        return tuple(_problem(key, fault) for fault in schema)
     if rules is None:
         return ()
     faults = list(itertools.islice(rules(found, "spec"), _MOST_PROBLEMS))

@@ -10,16 +10,21 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import fields as struct_fields
 
-from mizzen.api.message import Message
+from mizzen.api.message import Message, ProtoMessage
 from mizzen.api.meta import Object
 from mizzen.api.networking.traffic_policy import HTTPCookie, RetryBudget, TCPSettings
 from mizzen.api.scalars import Duration
 from mizzen.api.shape import Container, shape_of
-from mizzen.api.validate.crd.bounds import BOUNDS, REQUIRED, Bound, Found
-from mizzen.api.validate.crd.rules import RULES
+from mizzen.api.validate.crd import bounds as istio_bounds
+from mizzen.api.validate.crd import gateway_api_bounds, gateway_api_rules
+from mizzen.api.validate.crd import rules as istio_rules
+from mizzen.api.validate.crd.bounds import Bound, Found
 from mizzen.api.validate.faults import REFUSED_BY_SCHEMA, Fault, Faults
 from mizzen.api.validate.values.numbers import MILLISECOND
 
+_BOUNDS = {**istio_bounds.BOUNDS, **gateway_api_bounds.BOUNDS}
+_REQUIRED = {**istio_bounds.REQUIRED, **gateway_api_bounds.REQUIRED}
+_RULES = {**istio_rules.RULES, **gateway_api_rules.RULES}
 _UNRULED = ((TCPSettings, "idle_timeout"), (HTTPCookie, "ttl"), (RetryBudget, "budget_interval"))
 """Durations without a rule."""
 
@@ -81,12 +86,12 @@ def _items(child: Any, container: Container) -> Iterable[tuple[str, Any]]:
 def _plan_of(cls: type[Message]) -> _Plan:
     """The plan of a Struct; fields in which nothing can be wrong are not in it."""
     shape, bare = shape_of(cls), cls()
-    bounds, required = BOUNDS.get(cls, {}), REQUIRED.get(cls, ())
+    bounds, required = _BOUNDS.get(cls, {}), _REQUIRED.get(cls, ())
     plans: list[_Field] = []
     for info in struct_fields(cls):
         field = shape.fields[info.encode_name]
         own = bounds.get(info.name, ())
-        if field.leaf is Duration and (cls, info.name) not in _UNRULED:
+        if field.leaf is Duration and issubclass(cls, ProtoMessage) and (cls, info.name) not in _UNRULED:
             own = (*own, _duration)
         nested = _plan_of(field.shape.cls) if field.shape is not None else None
         if nested is not None and not nested.rules and not nested.fields:
@@ -94,7 +99,7 @@ def _plan_of(cls: type[Message]) -> _Plan:
         if own or nested or info.name in required:
             absent = getattr(bare, info.name)
             plans.append(_Field(info.name, field.wire, absent, info.name in required, own, field.container, nested))
-    return _Plan(RULES.get(cls, ()), tuple(plans))
+    return _Plan(_RULES.get(cls, ()), tuple(plans))
 
 
 def _duration(duration: Duration) -> Found:
