@@ -13,10 +13,11 @@ import msgspec
 
 from mizzen import protos
 from mizzen.compile.filters import peers
+from mizzen.compile.peer_facts import Telling
 from mizzen.compile.values import socket_address, wrapped
 from mizzen.model.endpoints import Endpoint
 from mizzen.model.localities import LocalitySetting
-from mizzen.model.proxy import Dialect, Labels, Locality
+from mizzen.model.proxy import Labels, Locality
 from mizzen.model.workloads import NETWORK, augment
 
 _endpoint_v3 = protos.package("envoy.config.endpoint.v3")
@@ -39,11 +40,11 @@ class Group(msgspec.Struct, kw_only=True):
     priority: int = 0
 
 
-def build_groups(endpoints: Iterable[tuple[Endpoint, bool]], cluster_id: str, dialect: Dialect) -> list[Group]:
+def build_groups(endpoints: Iterable[tuple[Endpoint, bool]], told: Telling) -> list[Group]:
     """Endpoints by locality; with each comes whether this client speaks mutual TLS to it."""
     by_locality: dict[Locality, list[tuple[Endpoint, Any]]] = {}
     for endpoint, mutual in endpoints:
-        member = (endpoint, build_endpoint(endpoint, mutual, cluster_id, dialect))
+        member = (endpoint, build_endpoint(endpoint, mutual, told))
         by_locality.setdefault(endpoint.locality, []).append(member)
     return [
         Group(
@@ -62,7 +63,7 @@ def _weight(endpoint: Endpoint) -> int:
     return endpoint.weight or 1
 
 
-def build_endpoint(endpoint: Endpoint, mutual: bool, cluster_id: str, dialect: Dialect) -> Any:
+def build_endpoint(endpoint: Endpoint, mutual: bool, told: Telling) -> Any:
     """One endpoint with its health, weight and the metadata that TLS and telemetry read."""
     if endpoint.port == 0:
         address: dict[str, Any] = {"pipe": {"path": endpoint.address}}
@@ -77,19 +78,11 @@ def build_endpoint(endpoint: Endpoint, mutual: bool, cluster_id: str, dialect: D
     facts = (
         (workload.name, workload.namespace, workload.canonical_name, revision) if workload is not None else ("",) * 4
     )
-    metadata["istio"] = {"workload": ";".join((*facts, cluster_id))}
-    if dialect == "envoy" and workload is not None:
-        labels = dict(workload.labels)
-        known = {
-            "workload": workload.name,
-            "namespace": workload.namespace,
-            "canonical_service": workload.canonical_name,
-            "canonical_revision": workload.canonical_revision,
-            "app": labels.get("app", ""),
-            "version": labels.get("version", ""),
-            "cluster": cluster_id,
-        }
-        metadata[peers.METADATA] = {key: value for key, value in known.items() if value}
+    metadata["istio"] = {"workload": ";".join((*facts, told.cluster_id))}
+    if told.dialect == "envoy" and workload is not None:
+        known = peers.build_endpoint_metadata(workload, told.cluster_id, split=told.split)
+        if known:
+            metadata[peers.METADATA] = known
     fields: dict[str, Any] = {
         "endpoint": {"address": address},
         "load_balancing_weight": wrapped(_weight(endpoint)),

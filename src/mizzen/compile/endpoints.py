@@ -13,6 +13,7 @@ from mizzen import protos
 from mizzen.api.networking.traffic_policy import TrafficPolicy
 from mizzen.compile import resource
 from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
+from mizzen.compile.peer_facts import telling
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, endpoints, mesh, names, policies, scope
@@ -176,7 +177,7 @@ def load_assignment(
     rules = _rules(db, target.rule, target.port, target.subset)
     sni_routed = target.name.startswith("outbound_.")
     members = _members(db, found, port, rules, node_name, networks)
-    groups = build_groups(members, mesh.control_plane(db).cluster_id, dialect)
+    groups = build_groups(members, telling(db, dialect))
     if sni_routed:
         for group in groups:
             group.members = [m for m in group.members if _is_mutual(m[1])]

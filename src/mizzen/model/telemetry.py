@@ -45,6 +45,7 @@ _ALL_METRICS = "ALL_METRICS"
 _STANDARD_METRICS = tuple(sorted(set(get_args(Metric)) - {_ALL_METRICS}))
 
 _by_namespace = Index(_KIND, "namespace", lambda key, _telemetry: (key[1],))
+_by_label = Index(_KIND, "changed label", lambda _key, telemetry: set(_changed_labels(telemetry)))
 
 
 # -- selection --------------------------------------------------------------------------------------------------------
@@ -182,6 +183,18 @@ class MetricChoice(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[MetricChange, ...] = ()
     """Sorted by metric."""
     reporting_interval: Duration | None = None
+
+
+@query
+def any_changes(db: Engine, labels: tuple[str, ...]) -> bool:
+    """Whether any Telemetry of the mesh changes one of these labels."""
+    return any(db.lookup(_by_label, label) for label in labels)
+
+
+def _changed_labels(telemetry: Telemetry) -> Iterator[str]:
+    for entry in telemetry.spec.metrics:
+        for override in entry.overrides:
+            yield from override.tag_overrides
 
 
 class _Collected:

@@ -181,6 +181,16 @@ def test_changes_for_providers_that_are_not_in_force_are_passed_over():
     assert (choice.provider, choice.changes) == ("p", ())
 
 
+def test_the_mesh_knows_whether_anybody_changes_a_label():
+    db = listener_mesh.mesh_of("")
+    labels = ("destination_app", "destination_version")
+    assert not telemetry.any_changes(db, labels)
+    spec = "{metrics: [{overrides: [{tagOverrides: {destination_version: {operation: REMOVE}}}]}]}"
+    listener_mesh.add(db, objects(("t", "shop", spec)))
+    assert telemetry.any_changes(db, labels)
+    assert not telemetry.any_changes(db, ("source_app",))
+
+
 # -- traces -----------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from mizzen.compile.assignments import ClientPlace, apply_locality_setting, buil
 from mizzen.compile.clusters.draft import Draft
 from mizzen.compile.clusters.static import dns_lookup_family
 from mizzen.compile.context import ClientTraits
+from mizzen.compile.peer_facts import telling
 from mizzen.compile.values import duration
 from mizzen.incremental import Engine
 from mizzen.model import endpoints, mesh
@@ -57,7 +58,7 @@ def apply_dns(
     logical = found.resolution == "dns_round_robin" or found.race_first_connect
     if found.resolution == "dns_round_robin":
         members = members[:1]
-    groups = build_groups(((e, e.tls_mode == "istio") for e in members), _cluster_id(db), client.dialect)
+    groups = build_groups(((e, e.tls_mode == "istio") for e in members), telling(db, client.dialect))
     setting = order.setting
     if subset is None or setting is None or not setting.failover_priority:
         groups = apply_locality_setting(groups, setting, order.place, has_detection=order.has_detection)
@@ -80,10 +81,6 @@ def apply_dns(
     if refresh is not None:
         draft.fields["dns_refresh_rate"] = duration(refresh)
     return True
-
-
-def _cluster_id(db: Engine) -> str:
-    return mesh.control_plane(db).cluster_id
 
 
 def _members(db: Engine, found: Service, port: Port, subset: Subset | None) -> list[Endpoint]:

@@ -29,7 +29,7 @@ def clusters(
         resource.CLUSTER,
         (
             *outbound_clusters(db, client, scope_id, rule_labels, place),
-            static.black_hole(mesh.mesh_config(db)),
+            static.black_hole(client, mesh.mesh_config(db)),
             *(outbound_clusters(db, client, scope_id, rule_labels, place, True) if passes_mesh_tls else ()),
         ),
     )

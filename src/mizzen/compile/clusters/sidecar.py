@@ -48,7 +48,7 @@ def clusters(
         resource.CLUSTER,
         (
             *outbound_clusters(db, client, scope_id, rule_labels, place),
-            static.black_hole(config),
+            static.black_hole(client, config),
             static.passthrough(client, config),
             *((dynamic_dns(db, client, mesh_tls(db)),) if dynamic else ()),
             *_inbound(db, client, scope_id, served),

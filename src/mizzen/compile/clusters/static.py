@@ -22,13 +22,17 @@ LOOPBACK_SOURCE = {"IPv4": "127.0.0.6", "IPv6": "::6", "dual": "127.0.0.6"}
 """The address from which the sidecar reaches its own application, so that capture lets it pass."""
 
 
-def black_hole(mesh: MeshConfig) -> Resource:
+def black_hole(client: ClientTraits, mesh: MeshConfig) -> Resource:
     """Swallows what must go nowhere."""
+    fields: dict[str, Any] = {}
+    if client.dialect == "envoy":
+        fields["metadata"] = {"filter_metadata": {peers.METADATA: protos.struct({"service": names.BLACK_HOLE})}}
     cluster = _cluster_v3.Cluster(
         name=names.BLACK_HOLE,
         type="STATIC",
         alt_stat_name=f"{names.BLACK_HOLE};",
         connect_timeout=_connect_timeout(mesh),
+        **fields,
     )
     return encode_resource(names.BLACK_HOLE, cluster)
 
@@ -54,6 +58,7 @@ def inbound_passthrough(client: ClientTraits, mesh: MeshConfig) -> Resource:
 
 def _original_destination(name: str, stat_name: str, client: ClientTraits, mesh: MeshConfig) -> Draft:
     draft = Draft(name, stat_name=stat_name)
+    draft.peer_metadata = {"service": name}
     draft.fields.update(type="ORIGINAL_DST", lb_policy="CLUSTER_PROVIDED")
     draft.set_default_thresholds()
     draft.upstream = "downstream"

@@ -6,7 +6,7 @@ routes may all use it. What differs between the dialects is decided here and now
     peers              who the other side is: istio.metadata_exchange, or headers and filter state
     alpn               the ALPN words of the mesh, and who writes them upstream
     metrics            istio.stats
-    metric_loggers     the access loggers that count the same on upstream Envoy
+    metric_loggers, metric_labels   the access loggers that count the same on upstream Envoy
     access_logs        access loggers and their formats
     tracing, tracers   the tracing block of a connection manager, and where its spans go
     http               one HTTP connection manager, with its filters in order

@@ -13,7 +13,7 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.scalars import Duration
-from mizzen.compile.filters import access_logs, alpn, metric_loggers, metrics, peers, tracing
+from mizzen.compile.filters import access_logs, alpn, metric_labels, metric_loggers, metrics, peers, tracing
 from mizzen.compile.filters.access_logs import AccessLog
 from mizzen.compile.filters.dialect import Dialect, Side
 from mizzen.compile.filters.metrics import Metrics
@@ -232,10 +232,9 @@ def _durations(**fields: Duration | None) -> dict[str, Any]:
 
 def build_http_filters(settings: HttpSettings, chain: HttpChain) -> list[Any]:
     """The HTTP filters in the order that Istio gives them."""
-    in_mesh = settings.exchange_in_mesh_only and not chain.exchange_everywhere
     policies = chain.policies
     filters = [
-        *peers.build_http_filters(settings.dialect, settings.side, mutual_tls=chain.mutual_tls, in_mesh=in_mesh),
+        *_peer_filters(settings, chain),
         *_decoded(policies.custom),
         *_decoded(policies.wasm_authn),
         *_decoded(policies.jwt),
@@ -258,6 +257,16 @@ def build_http_filters(settings: HttpSettings, chain: HttpChain) -> list[Any]:
         filters.append(_dynamic_forward_proxy(cache))
     filters.append(_router(settings.suppress_envoy_headers))
     return filters
+
+
+def _peer_filters(settings: HttpSettings, chain: HttpChain) -> tuple[Any, ...]:
+    return peers.build_http_filters(
+        settings.dialect,
+        settings.side,
+        mutual_tls=chain.mutual_tls,
+        in_mesh=settings.exchange_in_mesh_only and not chain.exchange_everywhere,
+        split=settings.metrics is not None and settings.metrics.changes_any(metric_labels.SOURCE),
+    )
 
 
 def _decoded(filters: tuple[bytes, ...]) -> list[Any]:

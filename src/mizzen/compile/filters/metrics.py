@@ -36,6 +36,14 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     overrides: tuple[MetricOverride, ...] = ()
     reporting_interval: Duration | None = None
 
+    def changes_any(self, labels: frozenset[str]) -> bool:
+        """Whether any of these labels is set or removed on any metric."""
+        return any(
+            label in labels
+            for override in self.overrides
+            for label in (*override.removed, *(label for label, _ in override.dimensions))
+        )
+
 
 @functools.lru_cache(maxsize=256)
 def _plugin(side: Side, metrics: Metrics) -> Any:

@@ -1,10 +1,10 @@
 """Who the other side of a connection is, beyond its certificate: workload, namespace, revision, for metrics.
 
 Istio's proxies exchange this by the filters named `istio.metadata_exchange`. Upstream Envoy has none, so there the
-client's cluster writes headers (`upstream_filters`), the server's mutual TLS chains keep them in filter state and take
-them off, and plain chains only take them off: a forged header names nobody. The client reads the same facts of its
-peer from endpoint metadata. Own facts come from the environment that the agent sets, so that one listener serves every
-workload. TCP peers have no headers: only their certificate names them.
+client's cluster writes one header with all of it (`build_upstream_filters`), the server's mutual TLS chains keep it in
+filter state and take it off, and plain chains only take it off: a forged header names nobody. The client reads the same
+facts of its peer from endpoint metadata. Own facts come from the environment that the agent sets, so that one listener
+serves every workload. TCP peers have no headers: only their certificate names them.
 """
 
 import functools
@@ -14,11 +14,13 @@ import msgspec
 
 from mizzen import protos
 from mizzen.compile.filters.dialect import Dialect, Side
+from mizzen.model.workloads import Workload
 
 _hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
 _listener_v3 = protos.package("envoy.config.listener.v3")
 _set_filter_state_v3 = protos.package("envoy.extensions.filters.http.set_filter_state.v3")
 _header_mutation_v3 = protos.package("envoy.extensions.filters.http.header_mutation.v3")
+_header_to_metadata_v3 = protos.package("envoy.extensions.filters.http.header_to_metadata.v3")
 _upstream_codec_v3 = protos.package("envoy.extensions.filters.http.upstream_codec.v3")
 
 EXCHANGE = "istio.metadata_exchange"
@@ -28,23 +30,29 @@ UNKNOWN_VARIABLE = "MZ_UNKNOWN"
 """An environment variable that holds the word `unknown`, the cheapest constant a format string can end with."""
 MESH_VARIABLE = "MZ_MESH"
 """The environment variable that holds the mesh's id."""
+RECORD_VARIABLE = "MZ_PEER"
+"""The environment variable that holds all own facts as one record: `FACTS` in their order, between semicolons."""
+HEADER = "x-mizzen-peer"
+"""The request header that carries the record between sidecars."""
+STATE = "mizzen.peer"
+"""The filter state object that holds the peer's record at the server."""
+SPLIT_METADATA = "mizzen.peer"
+"""The namespace of dynamic metadata that holds the peer's facts one by one, where a Telemetry changes some."""
+LABELS_KEY = "labels"
+"""The key of endpoint metadata for what Istio's own record leaves out: application and version."""
+_LONGEST_RECORD = 512
 
 
 class Fact(NamedTuple):
-    """One thing to know about a workload: its key in endpoint metadata, and our own value's environment variable."""
+    """One thing to know about a workload: its key in metadata, and our own value's environment variable."""
 
     key: str
     variable: str
 
     @property
-    def header(self) -> str:
-        """The request header that carries it between sidecars."""
-        return f"x-mizzen-{self.key.replace('_', '-')}"
-
-    @property
-    def state(self) -> str:
-        """The filter state object that holds the peer's value at the server."""
-        return f"mizzen.peer.{self.key}"
+    def label(self) -> str:
+        """What follows `source_` or `destination_` in the label of a metric."""
+        return "workload_namespace" if self.key == "namespace" else self.key
 
 
 FACTS = (
@@ -52,10 +60,17 @@ FACTS = (
     Fact("namespace", "MZ_NAMESPACE"),
     Fact("canonical_service", "MZ_CANONICAL_SERVICE"),
     Fact("canonical_revision", "MZ_CANONICAL_REVISION"),
+    Fact("cluster", "MZ_CLUSTER"),
     Fact("app", "MZ_APP"),
     Fact("version", "MZ_VERSION"),
-    Fact("cluster", "MZ_CLUSTER"),
 )
+"""In the order of records; the first five are those of Istio's own record in endpoint metadata."""
+
+
+def variable(key: str) -> str:
+    """The environment variable that holds a fact about ourselves."""
+    return next(fact.variable for fact in FACTS if fact.key == key)
+
 
 _DISCOVERY: list[dict[str, Any]] = [{"istio_headers": {}}, {"workload_discovery": {}}]
 _PEER_METADATA = protos.TYPE_PREFIX + "io.istio.http.peer_metadata.Config"
@@ -69,16 +84,21 @@ def first_of(*operators: str | tuple[str, str]) -> str:
     return f"%COALESCE({msgspec.json.encode({'operators': [*listed, fallback]}).decode()})%"
 
 
-def build_http_filters(dialect: Dialect, side: Side, *, mutual_tls: bool, in_mesh: bool) -> tuple[Any, ...]:
+def build_http_filters(
+    dialect: Dialect, side: Side, *, mutual_tls: bool, in_mesh: bool, split: bool = False
+) -> tuple[Any, ...]:
     """The HTTP filters that learn and tell who the peers are.
 
-    `in_mesh` keeps our own facts from destinations outside the mesh; in dialect `envoy` they never go there.
+    `in_mesh` keeps our own facts from destinations outside the mesh; in dialect `envoy` they never go there. `split`
+    asks for the peer's facts one by one.
     """
     if dialect == "istio":
         return (_istio_http_filter(side, in_mesh),)
-    if side == "inbound":
-        return (_remember_filter(), _strip_filter()) if mutual_tls else (_strip_filter(),)
-    return ()
+    if side != "inbound":
+        return ()
+    if not mutual_tls:
+        return (_strip_filter(),)
+    return (_remember_filter(), *((_split_filter(),) if split else ()), _strip_filter())
 
 
 @functools.cache
@@ -93,47 +113,79 @@ def _istio_http_filter(side: Side, in_mesh: bool) -> Any:
 
 @functools.cache
 def _remember_filter() -> Any:
-    states = [
-        {
-            "object_key": fact.state,
-            "factory_key": "envoy.string",
-            "format_string": {"text_format_source": {"inline_string": first_of(("REQ", fact.header))}},
-        }
-        for fact in FACTS
-    ]
-    config = _set_filter_state_v3.Config(on_request_headers=states)
+    source = {"inline_string": f"%REQ({HEADER}):{_LONGEST_RECORD}%"}
+    state = {
+        "object_key": STATE,
+        "factory_key": "envoy.string",
+        "skip_if_empty": True,
+        "format_string": {"omit_empty_values": True, "text_format_source": source},
+    }
+    config = _set_filter_state_v3.Config(on_request_headers=[state])
     return _hcm_v3.HttpFilter(name="mizzen.peer", typed_config=protos.pack(config))
 
 
 @functools.cache
+def _split_filter() -> Any:
+    rules = [
+        {
+            "header": HEADER,
+            "on_header_present": {
+                "metadata_namespace": SPLIT_METADATA,
+                "key": fact.key,
+                "regex_value_rewrite": {
+                    "pattern": {"regex": f"^(?:[^;]*;){{{place}}}([^;]*).*$"},
+                    "substitution": "\\1",
+                },
+            },
+        }
+        for place, fact in enumerate(FACTS)
+    ]
+    config = _header_to_metadata_v3.Config(request_rules=rules)
+    return _hcm_v3.HttpFilter(name="mizzen.peer.facts", typed_config=protos.pack(config))
+
+
+@functools.cache
 def _strip_filter() -> Any:
-    config = _header_mutation_v3.HeaderMutation(
-        mutations={"request_mutations": [{"remove": fact.header} for fact in FACTS]}
-    )
+    config = _header_mutation_v3.HeaderMutation(mutations={"request_mutations": [{"remove": HEADER}]})
     return _hcm_v3.HttpFilter(name="mizzen.strip", typed_config=protos.pack(config))
 
 
 @functools.cache
 def build_upstream_filters() -> tuple[Any, ...]:
     """Dialect `envoy`: the filters of a mesh cluster's `HttpProtocolOptions` that tell the server who we are."""
-    config = _header_mutation_v3.HeaderMutation(
-        mutations={
-            "request_mutations": [
-                {
-                    "append": {
-                        "header": {"key": fact.header, "value": f"%ENVIRONMENT({fact.variable})%"},
-                        "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-                    }
-                }
-                for fact in FACTS
-            ]
-        }
-    )
+    header = {"key": HEADER, "value": f"%ENVIRONMENT({RECORD_VARIABLE})%"}
+    append = {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+    config = _header_mutation_v3.HeaderMutation(mutations={"request_mutations": [{"append": append}]})
     codec = _upstream_codec_v3.UpstreamCodec()
     return (
         _hcm_v3.HttpFilter(name="mizzen.peer", typed_config=protos.pack(config)),
         _hcm_v3.HttpFilter(name="envoy.filters.http.upstream_codec", typed_config=protos.pack(codec)),
     )
+
+
+def build_endpoint_metadata(workload: Workload, cluster: str, *, split: bool) -> dict[str, str]:
+    """Dialect `envoy`: what clients are told of an endpoint's workload beside Istio's own record.
+
+    That is application and version where they do not follow from the canonical names, or with `split` every fact by
+    itself, for clients that change single labels.
+    """
+    labels = dict(workload.labels)
+    app = labels.get("app") or workload.name
+    version = labels.get("version") or workload.canonical_revision
+    if not split:
+        app = "" if app == workload.canonical_name else app
+        version = "" if version == workload.canonical_revision else version
+        return {LABELS_KEY: f"{app};{version}"} if app or version else {}
+    facts = {
+        "workload": workload.name,
+        "namespace": workload.namespace,
+        "canonical_service": workload.canonical_name,
+        "canonical_revision": workload.canonical_revision,
+        "cluster": cluster,
+        "app": app,
+        "version": version,
+    }
+    return {key: value for key, value in facts.items() if value} | {LABELS_KEY: f"{app};{version}"}
 
 
 @functools.cache

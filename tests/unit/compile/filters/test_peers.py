@@ -1,7 +1,10 @@
 """Peer metadata: Istio's exchange, and what stands for it on upstream Envoy."""
 
+import re
+
 from mizzen import protos
 from mizzen.compile.filters import peers
+from mizzen.model.workloads import Workload
 
 
 def names(filters):
@@ -27,18 +30,62 @@ def test_upstream_envoy_trusts_peer_headers_only_behind_mutual_tls():
     assert names(plain) == ["mizzen.strip"]
 
 
-def test_every_peer_header_is_stripped_before_the_application():
+def test_the_peers_header_is_stripped_before_the_application():
     (strip,) = peers.build_http_filters("envoy", "inbound", mutual_tls=False, in_mesh=False)
-    removed = {m["remove"] for m in protos.to_json(strip)["typedConfig"]["mutations"]["requestMutations"]}
-    assert removed == {fact.header for fact in peers.FACTS}
+    assert protos.to_json(strip)["typedConfig"]["mutations"]["requestMutations"] == [{"remove": peers.HEADER}]
+
+
+def test_facts_come_one_by_one_where_asked_and_never_on_plain_chains():
+    found = peers.build_http_filters("envoy", "inbound", mutual_tls=True, in_mesh=False, split=True)
+    assert names(found) == ["mizzen.peer", "mizzen.peer.facts", "mizzen.strip"]
+    rules = protos.to_json(found[1])["typedConfig"]["requestRules"]
+    record = "w;n;c;r;k;a;v"
+    values = {}
+    for rule in rules:
+        target = rule["onHeaderPresent"]
+        rewrite = target["regexValueRewrite"]
+        values[target["key"]] = re.sub(rewrite["pattern"]["regex"], rewrite["substitution"], record)
+    assert list(values) == [fact.key for fact in peers.FACTS]
+    assert ";".join(values.values()) == record
+    assert names(peers.build_http_filters("envoy", "inbound", mutual_tls=False, in_mesh=False, split=True)) == [
+        "mizzen.strip"
+    ]
 
 
 def test_clusters_overwrite_what_an_application_says_of_itself():
     mutation, codec = peers.build_upstream_filters()
-    written = protos.to_json(mutation)["typedConfig"]["mutations"]["requestMutations"]
-    assert {m["append"]["appendAction"] for m in written} == {"OVERWRITE_IF_EXISTS_OR_ADD"}
-    assert {m["append"]["header"]["key"] for m in written} == {fact.header for fact in peers.FACTS}
+    (written,) = protos.to_json(mutation)["typedConfig"]["mutations"]["requestMutations"]
+    assert written["append"] == {
+        "header": {"key": peers.HEADER, "value": "%ENVIRONMENT(MZ_PEER)%"},
+        "appendAction": "OVERWRITE_IF_EXISTS_OR_ADD",
+    }
     assert codec.name == "envoy.filters.http.upstream_codec"
+
+
+def endpoint_metadata(*, split=False, **labels):
+    workload = Workload(name="cart-v1", namespace="shop", labels=tuple(sorted(labels.items())))
+    return peers.build_endpoint_metadata(workload, "east", split=split)
+
+
+def test_endpoints_say_only_what_does_not_follow_from_istios_record():
+    assert endpoint_metadata() == {}
+    assert endpoint_metadata(app="cart", version="v1") == {}
+    canonical = {"service.istio.io/canonical-name": "basket", "service.istio.io/canonical-revision": "v1"}
+    assert endpoint_metadata(app="cart", version="v1", **canonical) == {"labels": "cart;"}
+    assert endpoint_metadata(version="v2", **canonical) == {"labels": "cart-v1;v2"}
+
+
+def test_endpoints_say_every_fact_where_single_labels_are_changed():
+    assert endpoint_metadata(split=True, app="cart") == {
+        "workload": "cart-v1",
+        "namespace": "shop",
+        "canonical_service": "cart",
+        "canonical_revision": "latest",
+        "cluster": "east",
+        "app": "cart",
+        "version": "latest",
+        "labels": "cart;latest",
+    }
 
 
 def test_upstream_envoy_has_no_network_filter_for_it():
