@@ -1,0 +1,242 @@
+"""Manifests for `analyze`: every document under the paths, with what became of it and where it stands.
+
+In: files, folders and stdin. Out: `Manifests`: objects by key, the place of each, conditions written in statuses,
+Problems of decoding, and an `Account` for every document. A later path replaces objects of an earlier one; within one
+path the first of two stays. What is no object (values files, patches, empty documents) is passed over and accounted
+for; what claims to be one and cannot be read is an error.
+"""
+
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from mizzen.analysis.cluster import Condition, decode_cluster_object, read_conditions
+from mizzen.api.decode import Decoded, decode_object, unfold_lists
+from mizzen.api.kinds import is_our_group
+from mizzen.api.meta import Key, Object
+from mizzen.api.problems import Problem
+from mizzen.sources import documents, tree
+
+STDIN = "-"
+_REVISION = "istio.io/rev"
+_HOLD_CONDITIONS = frozenset({"Gateway", "HTTPRoute", "GRPCRoute"}) | {
+    "Service",
+    "ServiceEntry",
+    "WorkloadEntry",
+    "AuthorizationPolicy",
+}
+
+Outcome = Literal["read", "replaced", "duplicate", "other revision", "not read", "no object", "empty", "error"]
+
+
+class Place(NamedTuple):
+    """Where an object stands."""
+
+    file: str
+    line: int
+    lines_before: int
+    document: int
+    locator: documents.Locator
+    item: str = ""
+    """Of a List, `items[3]`."""
+
+    def reference(self, path: str = "") -> str:
+        """The place as `file:line`, of a field if it can be found; of JSON the file alone."""
+        if self.file.endswith(".json"):
+            return self.file
+        if not path:
+            return f"{self.file}:{self.line}"
+        full = ".".join(filter(None, (self.item, path)))
+        return f"{self.file}:{self.lines_before + self.locator.find_line(self.document, full)}"
+
+
+class Account(NamedTuple):
+    """What became of one document, or of one item of a List."""
+
+    reference: str
+    subject: str
+    outcome: Outcome
+    detail: str = ""
+
+
+class Manifests(msgspec.Struct, kw_only=True):
+    """All that was read."""
+
+    objects: dict[Key, Object] = {}
+    places: dict[Key, Place] = {}
+    conditions: dict[Key, tuple[Condition, ...]] = {}
+    problems: list[Problem] = []
+    """Of objects that were read all the same."""
+    doubles: list[tuple[Key, str]] = []
+    """Objects that stand twice, with the place of the one that counts."""
+    accounts: list[Account] = []
+    errors: list[str] = []
+    skipped: list[str] = []
+    """Files in folders that are no YAML or JSON."""
+
+
+class Asked(NamedTuple):
+    """How to read."""
+
+    namespace: str = "default"
+    """Of objects without one."""
+    revision: str = "default"
+
+
+def load(paths: Sequence[str], asked: Asked, stdin: bytes = b"") -> Manifests:
+    """Everything under the paths; raises SourceError for a path that does not exist."""
+    manifests = Manifests()
+    for path in paths:
+        reader = _Reader(manifests, asked)
+        if path == STDIN:
+            reader.read(STDIN, stdin)
+            continue
+        listing = tree.list_files(pathlib.Path(path))
+        manifests.errors += [str(finding) for finding in listing.findings if finding.problem.level == "error"]
+        manifests.skipped += _other_files(path, listing.files)
+        for name in listing.files:
+            reader.read_file(name)
+    return manifests
+
+
+def _other_files(path: str, known: dict[str, Any]) -> Iterator[str]:
+    for folder, below, names in os.walk(path):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        for name in sorted(names):
+            full = os.path.join(folder, name)
+            if full not in known and not tree.is_wanted(name) and not name.startswith("."):
+                yield full
+
+
+class _Reader:
+    """Reads the files of one path."""
+
+    def __init__(self, manifests: Manifests, asked: Asked) -> None:
+        self._into = manifests
+        self._asked = asked
+        self._own: set[Key] = set()
+        """What this path holds so far."""
+
+    def read_file(self, name: str) -> None:
+        """One file."""
+        try:
+            content = tree.read_bytes(name)
+        except tree.Unreadable as unreadable:
+            self._fail(name, "", f'errors parsing content "{name}": {unreadable}')
+        else:
+            self.read(name, content)
+
+    def read(self, name: str, content: bytes) -> None:
+        """The bytes of one file."""
+        try:
+            text = tree.decode_text(content)
+        except tree.Unreadable as unreadable:
+            self._fail(name, "", f'errors parsing content "{name}": {unreadable}')
+            return
+        is_json = name.endswith(".json")
+        chunks = [documents.Chunk(text, 1)] if is_json else documents.split_yaml(text)
+        for index, (part, line) in enumerate(chunks):
+            try:
+                found = documents.parse_json(part) if is_json else documents.parse_yaml(part)
+            except documents.DocumentError as bad:
+                where = f"{name}:{line - 1 + bad.line}"
+                self._fail(where, "", f'errors parsing content "{name}": error processing {name}[{index}]: {bad}')
+                continue
+            locator = documents.Locator(part)
+            for number, document in enumerate(found):
+                place = Place(name, line - 1 + document.line, line - 1, number, locator)
+                self._read_document(place, document.value)
+
+    def _read_document(self, place: Place, value: Any) -> None:
+        if value is None:
+            self._account(place, "", "empty")
+            return
+        items = list(unfold_lists(value))
+        if len(items) == 1 and items[0] is value:
+            self._read_object(place, value)
+            return
+        if not items:
+            self._account(place, str(value.get("kind")), "empty")
+        for index, item in enumerate(items):
+            where = f"items[{index}]"
+            line = place.lines_before + place.locator.find_line(place.document, where)
+            self._read_object(place._replace(item=where, line=line), item)
+
+    def _read_object(self, place: Place, raw: Any) -> None:
+        if not isinstance(raw, dict) or not ("apiVersion" in raw or "kind" in raw):
+            self._account(place, "", "no object")
+            return
+        subject = _subject(raw)
+        other = decode_cluster_object(raw)
+        if other is not None:
+            self._take(place, subject, *other)
+            return
+        decoded = decode_object(raw, default_namespace=self._asked.namespace)
+        found = decoded.object or _forgiven(decoded)
+        if found is not None and decoded.key is not None:
+            if _is_of_other_revision(raw, self._asked.revision):
+                self._account(place, subject, "other revision")
+                return
+            if self._take(place, subject, decoded.key, found):
+                self._into.problems += decoded.problems
+                if raw["kind"] in _HOLD_CONDITIONS and (conditions := read_conditions(raw)):
+                    self._into.conditions[decoded.key] = conditions
+        elif decoded.outcome == "not-read":
+            self._account(place, subject, "not read")
+        else:
+            detail = "; ".join(str(problem) for problem in decoded.problems)
+            where = f"{place.file}[{place.document}]"
+            text = f'errors parsing content "{place.file}": error processing {where}: {detail}'
+            self._fail(place.reference(), subject, text)
+
+    def _take(self, place: Place, subject: str, key: Key, found: Object) -> bool:
+        """Put an object into force, unless this path has it already."""
+        into = self._into
+        if key in self._own:
+            first = into.places[key].reference()
+            into.doubles.append((key, place.reference()))
+            self._account(place, subject, "duplicate", f"already defined at {first}")
+            return False
+        if key in into.objects:
+            before = into.places[key].reference()
+            self._account(place, subject, "read", f"replaces the one at {before}")
+            into.conditions.pop(key, None)
+            into.problems[:] = [problem for problem in into.problems if problem.key != key]
+        else:
+            self._account(place, subject, "read")
+        self._own.add(key)
+        into.objects[key], into.places[key] = found, place
+        return True
+
+    def _account(self, place: Place, subject: str, outcome: Outcome, detail: str = "") -> None:
+        self._into.accounts.append(Account(place.reference(), subject, outcome, detail))
+
+    def _fail(self, reference: str, subject: str, text: str) -> None:
+        self._into.accounts.append(Account(reference, subject, "error", text))
+        self._into.errors.append(text)
+
+
+def _subject(raw: dict[str, Any]) -> str:
+    metadata = raw.get("metadata")
+    names = metadata if isinstance(metadata, dict) else {}
+    full = "/".join(str(part) for part in (names.get("namespace"), names.get("name")) if part)
+    return f"{raw.get('kind')} {full}".strip()
+
+
+def _is_of_other_revision(raw: dict[str, Any], revision: str) -> bool:
+    """Whether an object of Istio's is labelled for another control plane."""
+    group = str(raw.get("apiVersion")).rpartition("/")[0]
+    metadata = raw.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    wanted = labels.get(_REVISION) if isinstance(labels, dict) else None
+    return wanted is not None and group.endswith("istio.io") and is_our_group(group) and wanted != revision
+
+
+def _forgiven(decoded: Decoded) -> Object | None:
+    """A policy whose only faults are fields that nobody knows: analysis goes on with the rest of it."""
+    errors = [problem for problem in decoded.problems if problem.level == "error"]
+    only_unknown = bool(errors) and all(problem.code == "unknown-field" for problem in errors)
+    return decoded.remains if only_unknown else None

@@ -1,0 +1,133 @@
+"""One run of `analyze`: from paths to findings with their places.
+
+In: what the command line asks for. Out: an `Answer`. With `--since`, the older state is analysed first and then
+replaced in the same engine, so that only what changed between the two runs again.
+"""
+
+import gc
+import pathlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mizzen.analysis import analyzers, own_codes, reports
+from mizzen.analysis.findings import Finding, report
+from mizzen.analysis.reports import Fingerprint, Suppression
+from mizzen.analysis.settings import Settings
+from mizzen.api.meta import Key
+from mizzen.cli import analysis_files, analysis_since
+from mizzen.cli.analysis_files import Manifests
+from mizzen.cli.analysis_mesh import Mesh
+from mizzen.cli.analysis_output import Placed
+from mizzen.errors import MizzenError
+
+
+class Asked(NamedTuple):
+    """What the command line asks for."""
+
+    paths: tuple[str, ...]
+    namespace: str = "default"
+    """Of objects without one."""
+    all_namespaces: bool = False
+    revision: str = "default"
+    istio_namespace: str = "istio-system"
+    mesh_file: str = ""
+    analyzers: tuple[str, ...] = ()
+    suppressions: tuple[Suppression, ...] = ()
+    since: str = ""
+    baseline: str = ""
+
+    @property
+    def target(self) -> str:
+        """What is analysed, for messages."""
+        return "all namespaces" if self.all_namespaces else f"namespace: {self.namespace}"
+
+
+class Answer(NamedTuple):
+    """What came of it."""
+
+    manifests: Manifests
+    selection: analyzers.Selection
+    findings: list[Placed]
+    """In order, filtered and suppressed."""
+
+
+def analyze(asked: Asked, stdin: bytes = b"") -> Answer:
+    """Read, analyse, filter and place."""
+    was_on = gc.isenabled()
+    gc.disable()  # nearly everything that is made lives until the end
+    try:
+        return _analyze(asked, stdin)
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _analyze(asked: Asked, stdin: bytes) -> Answer:
+    mesh = Mesh(Settings(istio_namespace=asked.istio_namespace, revision=asked.revision), asked.mesh_file)
+    known = _known(asked, mesh)
+    manifests = _load(asked, asked.paths, stdin)
+    mesh.put(manifests)
+    selection = analyzers.select(mesh.engine, asked.analyzers)
+    findings = reports.only_new(_find(asked, mesh, selection, manifests), known)
+    return Answer(manifests, selection, [Placed(each, _reference(each, manifests)) for each in findings])
+
+
+def _load(asked: Asked, paths: Sequence[str], stdin: bytes) -> Manifests:
+    return analysis_files.load(paths, analysis_files.Asked(asked.namespace, asked.revision), stdin)
+
+
+def _find(asked: Asked, mesh: Mesh, selection: analyzers.Selection, manifests: Manifests) -> list[Finding]:
+    found = analyzers.run(mesh.engine, selection.executed)
+    read = () if asked.analyzers else tuple(_reading_findings(manifests))
+
+    def annotations(key: Key) -> Mapping[str, str]:
+        owner = manifests.objects.get(key)
+        return owner.metadata.annotations if owner is not None else {}
+
+    return reports.filter_findings(
+        (*found, *read),
+        namespace="" if asked.all_namespaces else asked.namespace,
+        suppressions=asked.suppressions,
+        annotations=annotations,
+    )
+
+
+def _reading_findings(manifests: Manifests) -> list[Finding]:
+    """What decoding found in objects that were read, and objects that stand twice."""
+    findings = []
+    for problem in manifests.problems:
+        message = own_codes.FIELD_NOT_IN_FORCE if problem.level == "error" else own_codes.FIELD_NOT_READ
+        text = f"{problem.path}: {problem.message}" if problem.path else problem.message
+        findings.append(report(message, problem.key, text, path=problem.path))
+    for key, place in manifests.doubles:
+        findings.append(report(own_codes.DEFINED_TWICE, key, place))
+    return findings
+
+
+def _reference(finding: Finding, manifests: Manifests) -> str:
+    key = finding.key
+    if key is None:
+        return ""
+    place = manifests.places.get(key)
+    return place.reference(finding.path) if place is not None else ""
+
+
+# -- what was found before ------------------------------------------------------------------------------------------
+
+
+def _known(asked: Asked, mesh: Mesh) -> Counter[Fingerprint]:
+    """The findings of the baseline and of the older revision."""
+    known: Counter[Fingerprint] = Counter()
+    if asked.baseline:
+        try:
+            known |= reports.read_baseline(pathlib.Path(asked.baseline).read_bytes())
+        except OSError as error:
+            raise MizzenError(f"cannot read {asked.baseline}: {error.strerror}") from error
+    if asked.since:
+        with analysis_since.checked_out(asked.paths, asked.since) as older:
+            manifests = _load(asked, older, b"")
+            mesh.put(manifests)
+            selection = analyzers.select(mesh.engine, asked.analyzers)
+            known |= Counter(map(reports.fingerprint, _find(asked, mesh, selection, manifests)))
+    return known
