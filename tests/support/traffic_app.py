@@ -3,9 +3,10 @@
     traffic_app.py CONTROL [http=PORT] [greet=PORT] [echo=PORT] [tls=PORT] [grpc=PORT]
 
 `http` answers with what it received, `greet` is a TCP server that speaks first, `echo` one that waits for its client,
-`tls` is HTTPS with a certificate of its own, `grpc` echoes messages. Tests talk to the program through the Unix socket
-CONTROL, one JSON document a connection: `received` asks what arrived, everything else is a call that `traffic_calls`
-makes from inside the pod, so that it is captured like any program's. How a request is answered is up to its headers:
+`tls` is HTTPS with a certificate of its own, `grpc` echoes messages; CONNECT makes `http` an `echo` that greets. Tests
+talk to the program through the Unix socket CONTROL, one JSON document a connection: `received` asks what arrived,
+everything else is a call that `traffic_calls` makes from inside the pod, so that it is captured like any program's. How
+a request is answered is up to its headers:
 
     x-answer: 503            with this status         x-break: POD-PREFIX   with 503, but only at these pods
     x-delay: 1.5             after so many seconds    x-flaky: 2            with 503 to the first two of a case
@@ -22,7 +23,6 @@ import os
 import signal
 import ssl
 import sys
-import urllib.parse
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -102,6 +102,10 @@ async def serve_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         method, target, pairs = head
         headers = dict(pairs)
         case = headers.get("x-case", "")
+        if method == "CONNECT":
+            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n" + f"TUNNEL {POD} {target}\n".encode())
+            await serve_lines(reader, writer)
+            return
         if headers.get("upgrade", "").lower() == "websocket":
             await serve_websocket(reader, writer, headers)
             return

@@ -277,7 +277,7 @@ async def call_grpc(
     metadata: list[list[str]] | None = None,
     authority: str = "",
     ca: str = "",
-    timeout: float = 10.0,
+    seconds: float = 10.0,
     count: int = 1,
 ) -> list[Result]:
     """Calls of the echo service: one message and its answer, or a stream on which each message waits for its answer.
@@ -300,9 +300,9 @@ async def call_grpc(
             try:
                 if method == "Once":
                     call = channel.unary_unary("/traffic.Echo/Once")
-                    answers.append((await call(say[0].encode(), metadata=passed, timeout=timeout)).decode())
+                    answers.append((await call(say[0].encode(), metadata=passed, timeout=seconds)).decode())
                 else:
-                    stream = channel.stream_stream("/traffic.Echo/Stream")(metadata=passed, timeout=timeout)
+                    stream = channel.stream_stream("/traffic.Echo/Stream")(metadata=passed, timeout=seconds)
                     for text in say:
                         await stream.write(text.encode())
                         answers.append((await stream.read()).decode())

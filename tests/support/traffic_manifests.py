@@ -27,14 +27,14 @@ WORLD = """
 kind: ServiceEntry
 metadata: {name: world, namespace: outside}
 spec:
-  hosts: [world.example.net]
+  hosts: [world.example.net, one.names.example.net]
   exportTo: ["."]
   ports: [{number: 80, name: http, protocol: HTTP}]
   resolution: STATIC
   endpoints: [{address: "$(outer)"}]
 ---
 """
-"""A name on the internet: name servers have it, and the mesh does not know it, as nothing is exported."""
+"""Names on the internet: name servers have them, and the mesh does not know them, as nothing is exported."""
 
 
 def behaviour(*manifests: str) -> pytest.MarkDecorator:

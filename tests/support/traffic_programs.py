@@ -160,7 +160,7 @@ class Program:
         return dict(self.order("websocket", address=address, host=host, say=say, **more))
 
     def grpc(self, address: str, say: Sequence[str] = ("hello",), **more: Any) -> list[Call]:
-        """Calls of the echo service; more: method (Once or Stream), metadata, authority, ca, timeout, count."""
+        """Calls of the echo service; more: method (Once or Stream), metadata, authority, ca, seconds, count."""
         return msgspec.convert(self.order("grpc", address=address, say=say, **more), list[Call])
 
     def received(self, case: str) -> list[Seen]:

@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrafficMesh]:
-    """The mesh with the manifests of every collected test in force and nothing refused."""
+    """The mesh with the manifests of every collected test in force; nothing of them may be ignored or refused."""
     manifests = tmp_path_factory.mktemp("traffic") / "manifests"
     manifests.mkdir()
     traffic_mesh.lay_programs(manifests)
@@ -50,18 +50,15 @@ def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         print(
             f"ready in {ready - started:.1f} s, {len(texts)} manifests in force {time.monotonic() - ready:.1f} s later"
         )
-        assert observer.rejections(local.proxies()) == {}, _rejected(mesh)
+        assert mesh.problems() == {"objects": [], "rejections": []}
         yield mesh
+        assert observer.rejections(local.proxies()) == {}
 
 
 def _collect(items: list[pytest.Item]) -> list[str]:
     """The manifests of all collected tests; those of a test with parameters once."""
     texts = (text for item in items for mark in item.iter_markers(_MARK) for text in mark.args)
     return list(dict.fromkeys(texts))
-
-
-def _rejected(mesh: TrafficMesh) -> object:
-    return mesh.problems()["rejections"]
 
 
 @pytest.fixture

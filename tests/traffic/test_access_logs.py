@@ -11,9 +11,10 @@ from traffic_manifests import behaviour, policy, routes, service
 
 NEAR = "app: echo, place: near"
 FIELDS = (
-    "request status flags details termination failure received sent duration service_time forwarded_for agent id"
-    " authority upstream cluster upstream_local local remote sni route"
-).split()
+    *("request", "status", "flags", "details", "termination", "failure", "received", "sent", "duration"),
+    *("service_time", "forwarded_for", "agent", "id", "authority", "upstream", "cluster", "upstream_local"),
+    *("local", "remote", "sni", "route"),
+)
 
 
 def read(line: str) -> dict[str, str]:
@@ -105,7 +106,7 @@ def test_flags_say_what_went_wrong(client, mesh, name, status, flags, details):
 
 @behaviour(service("flag-uo", selector=NEAR), policy("flag-uo", "connectionPool: {http: {http2MaxRequests: 1}}"))
 def test_an_overflow_is_flagged(client, mesh):
-    answers = client.send("http://flag-uo/", count=3, workers=3, headers={"x-delay": "0.5"})
+    answers = client.send("http://flag-uo/", count=3, workers=3, headers={"x-delay": "1.5"})
     assert sorted(answer.status for answer in answers) == [200, 503, 503]
     lines = [read(item) for item in mesh.logged("client", '"flag-uo"', 3)]
     assert sorted((line["status"], line["flags"]) for line in lines) == [("200", "-"), ("503", "UO"), ("503", "UO")]

@@ -259,3 +259,40 @@ spec:
 def test_a_server_takes_routes_only_from_the_namespaces_it_names(outer, door):
     assert outer.get("http://a.routed.example.com/", address=f"{door}:8080").route == "gateway"
     assert outer.get("http://b.routed.example.com/", address=f"{door}:8080").status == 404
+
+
+@behaviour(
+    service("crossed", selector="app: echo, place: near"),
+    """
+kind: Gateway
+metadata: {name: crossed}
+spec:
+  selector: {gateway: ingress}
+  servers:
+    - hosts: ["*.traffic.svc.cluster.local"]
+      port: {number: 15443, name: tls, protocol: TLS}
+      tls: {mode: AUTO_PASSTHROUGH}
+---
+kind: ServiceEntry
+metadata: {name: crossed}
+spec:
+  hosts: [crossed.example.com]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: [{address: "$(ingress)", ports: {http: 15443}}]
+---
+kind: DestinationRule
+metadata: {name: crossed-by-name}
+spec:
+  host: crossed.example.com
+  trafficPolicy:
+    tls:
+      mode: ISTIO_MUTUAL
+      sni: outbound_.80_._.crossed.traffic.svc.cluster.local
+      subjectAltNames: [spiffe://cluster.local/ns/traffic/sa/echo]
+""",
+)
+def test_mutual_tls_of_the_mesh_crosses_a_gateway_unopened(client):
+    seen = client.get("http://crossed.example.com/").seen
+    assert (seen.pod, seen.caller) == ("near", "spiffe://cluster.local/ns/traffic/sa/client")

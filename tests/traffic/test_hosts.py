@@ -319,6 +319,24 @@ def test_a_wildcard_entry_may_have_endpoints(client, mesh):
 
 
 @behaviour(
+    WORLD,
+    entry(
+        "each-name",
+        """
+  ports: [{number: 8081, name: http, protocol: HTTP}]
+  location: MESH_EXTERNAL
+  resolution: DYNAMIC_DNS
+""",
+        host="*.names.example.net",
+    ),
+)
+def test_each_name_below_a_wildcard_may_be_resolved_by_itself(client):
+    answer = client.get("http://one.names.example.net:8081/")
+    assert (answer.pod, answer.route) == ("outer", "known")
+    assert client.get("http://two.names.example.net:8081/").status == 503
+
+
+@behaviour(
     entry(
         "selected",
         """

@@ -58,6 +58,10 @@ spec:
       bind: 127.0.0.1
       captureMode: NONE
       hosts: ["./local.traffic.svc.cluster.local"]
+    - port: {number: 15080, protocol: HTTP_PROXY, name: proxy}
+      bind: 127.0.0.1
+      captureMode: NONE
+      hosts: ["./*"]
     - hosts: ["./*", "watched/*"]
 """
 
@@ -78,6 +82,13 @@ def test_a_sidecars_ingress_carries_tcp_too(client):
 def test_a_sidecars_egress_listener_is_bound_where_it_says(mesh):
     answer = mesh["solo"].get("http://127.0.0.1:8888/", headers={"host": "local.traffic.svc.cluster.local"})
     assert (answer.seen.caller, answer.pod != "solo") == ("spiffe://cluster.local/ns/traffic/sa/solo", True)
+
+
+@behaviour(SOLO, SHOWN)
+def test_a_sidecar_may_serve_as_an_http_proxy(mesh):
+    headers = {"host": "shown.traffic.svc.cluster.local"}
+    answer = mesh["solo"].get("http://127.0.0.1:15080/", headers=headers)
+    assert answer.seen.caller == "spiffe://cluster.local/ns/traffic/sa/solo"
 
 
 PRIVATE = """
@@ -134,3 +145,49 @@ def test_services_that_are_not_exported_are_plain_addresses_elsewhere(client, ho
 )
 def test_a_match_may_be_for_sidecars_alone(client):
     assert client.get("http://mesh-only/").route == "mesh"
+
+
+@behaviour(
+    service("in-plain"),
+    """
+kind: DestinationRule
+metadata: {name: in-plain, namespace: scoped}
+spec:
+  host: in-plain.traffic.svc.cluster.local
+  exportTo: ["*"]
+  trafficPolicy: {tls: {mode: DISABLE}}
+---
+kind: DestinationRule
+metadata: {name: in-plain-shown, namespace: scoped}
+spec:
+  host: shown.traffic.svc.cluster.local
+  trafficPolicy: {tls: {mode: DISABLE}}
+""",
+    SHOWN,
+)
+def test_the_rule_of_the_callers_namespace_goes_first(client, scoped):
+    assert scoped.get("http://shown.traffic/").seen.caller == ""
+    assert client.get("http://shown/").seen.caller == "spiffe://cluster.local/ns/traffic/sa/client"
+    assert client.get("http://in-plain/").seen.caller == "spiffe://cluster.local/ns/traffic/sa/client"
+
+
+TAKEN_AWAY = """
+kind: VirtualService
+metadata: {name: taken-away}
+spec:
+  hosts: [taken-away]
+  http:
+    - headers: {request: {set: {x-route: there}}}
+      route: [{destination: {host: taken-away}}]
+"""
+
+
+@behaviour(service("taken-away"))
+def test_rules_come_and_go_while_the_mesh_runs(client, mesh):
+    assert client.get("http://taken-away/").route == ""
+    mesh.apply("taken-away", [TAKEN_AWAY])
+    assert client.get("http://taken-away/").route == "there"
+    mesh.apply("taken-away", [TAKEN_AWAY.replace("there", "changed")])
+    assert client.get("http://taken-away/").route == "changed"
+    mesh.apply("taken-away", [])
+    assert client.get("http://taken-away/").route == ""

@@ -1,5 +1,7 @@
 """What is no plain request: TCP, TLS by its name, WebSocket, HTTP/2 and gRPC, declared and sniffed."""
 
+import re
+
 import pytest
 from traffic_manifests import behaviour, policy, routes, service, subsets
 from traffic_programs import count_pods, new_case
@@ -117,6 +119,65 @@ def test_a_tcp_route_may_depend_on_the_caller(client, visitor):
 def test_a_tls_connection_is_routed_by_its_name(client, name, version):
     answer = client.get(f"https://{name}/", address="sni:8443")
     assert (answer.seen.version, answer.seen.sni) == (version, name)
+
+
+def plain_outside(name: str, port: int, policy: str) -> str:
+    """An outside host with one TCP port, and a rule for it."""
+    return f"""
+kind: ServiceEntry
+metadata: {{name: {name}}}
+spec:
+  hosts: [{name}.example.com]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{{number: {port}, name: tcp, protocol: TCP}}]
+  endpoints: [{{address: "$(outer)"}}]
+---
+kind: DestinationRule
+metadata: {{name: {name}}}
+spec: {{host: {name}.example.com, trafficPolicy: {{{policy}}}}}
+---
+"""
+
+
+@behaviour(plain_outside("proxy-protocol", 9001, "proxyProtocol: {version: V1}"))
+def test_the_proxy_protocol_tells_the_server_who_called(client):
+    (line,) = client.connect("proxy-protocol.example.com:9001", say="hello\n", lines=2)
+    announced, hello = line.lines
+    assert re.fullmatch(rf"outer  PROXY TCP4 {re.escape(client.address)} \S+ \d+ 9001\r?", announced), announced
+    assert hello == "outer  hello"
+
+
+@behaviour(
+    plain_outside("tunnel-proxy", 8080, "loadBalancer: {simple: RANDOM}"),
+    """
+kind: ServiceEntry
+metadata: {name: tunnelled}
+spec:
+  hosts: [tunnelled.example.com]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{number: 9001, name: tcp, protocol: TCP}]
+  endpoints: [{address: 192.0.2.1}]
+---
+kind: VirtualService
+metadata: {name: tunnelled}
+spec:
+  hosts: [tunnelled.example.com]
+  tcp: [{route: [{destination: {host: tunnel-proxy.example.com, port: {number: 8080}, subset: tunnelled}}]}]
+---
+kind: DestinationRule
+metadata: {name: tunnelled}
+spec:
+  host: tunnel-proxy.example.com
+  subsets:
+    - name: tunnelled
+      trafficPolicy: {tunnel: {protocol: CONNECT, targetHost: tunnelled.example.com, targetPort: 9001}}
+""",
+)
+def test_connections_are_tunnelled_through_a_proxy(client):
+    (line,) = client.connect("tunnelled.example.com:9001", say="hello\n", lines=2)
+    assert line.lines == ("TUNNEL outer tunnelled.example.com:9001", "outer  hello")
 
 
 @behaviour(service("websocket"))
