@@ -218,7 +218,7 @@ def main(arguments: list[str]) -> int:
         return 2
     name = arguments[1]
     port = int(setting("PORT", "8080"))
-    server = build_server(name, setting("HOST", "0.0.0.0"), port)
+    server = build_server(name, setting("MIZZEN_LISTEN_ADDRESS", "0.0.0.0"), port)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     print(f"{name} listens on {port}", flush=True)
     server.serve_forever()

@@ -13,7 +13,7 @@ from pathlib import Path
 from mizzen import observe
 from mizzen.api.meta import Key
 from mizzen.errors import MizzenError
-from mizzen.local import publish, publishing, runtime
+from mizzen.local import publish, publishing, runtime, uncaptured
 from mizzen.local.addresses import PodAddresses
 from mizzen.local.plan import Action, RunningPod, Start
 from mizzen.local.pods.sandbox import Sandbox
@@ -34,7 +34,7 @@ class Fleet:
         self._pool = PodAddresses(world.subnets.pods)
         self._pods: dict[Key, Sandbox] = {}
         self._lives: dict[Key, asyncio.Task[None]] = {}
-        self._admin = publishing.AdminSockets()
+        self._sockets = publishing.UnixSockets()
 
     def running(self) -> list[RunningPod]:
         """The pods as the planner sees them."""
@@ -78,22 +78,29 @@ class Fleet:
         """A pod from start to end; a bug in it is told and stays its own."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                admin = tasks.create_task(self._open_admin(sandbox), name=f"{sandbox.name}/admin")
+                sockets = tasks.create_task(self._open_sockets(sandbox), name=f"{sandbox.name}/sockets")
                 await sandbox.run()
-                admin.cancel()
+                sockets.cancel()
         except Exception as failed:
             sandbox.message = f"internal error: {failed!r}"
             self._world.say(f"{sandbox.name}: {sandbox.message}")
             _log.exception("pod %s", sandbox.name)
             self._world.changed()
         finally:
-            self._admin.close(_admin_path(sandbox))
+            self._sockets.close(sandbox.root)
 
-    async def _open_admin(self, sandbox: Sandbox) -> None:
-        """The socket is there once the pod's folder is."""
+    async def _open_sockets(self, sandbox: Sandbox) -> None:
+        """The sockets are there once the pod's folder is."""
         await sandbox.laid.wait()
-        if sandbox.sidecar:
-            await self._admin.open(_admin_path(sandbox), sandbox.namespace, sandbox.admin_address)
+        if not sandbox.sidecar:
+            return
+        await self._sockets.open(_admin_path(sandbox), sandbox.namespace, sandbox.admin_address)
+        if self._world.isolation.namespaces:
+            return
+        present = sandbox.present()
+        for port in uncaptured.served_ports(present, self._world.services()):
+            path = Path(uncaptured.inlet(str(sandbox.root.parent), present, port))
+            await self._sockets.open(path, None, (str(sandbox.program_address), port))
 
     async def _retire(self, sandbox: Sandbox) -> None:
         await sandbox.stop()

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from mizzen.api.meta import Key, Object
-from mizzen.local import addresses, directory, inventory, publish, publishing
+from mizzen.local import addresses, directory, inventory, publish, publishing, uncaptured
 from mizzen.local.net import dns, vips
 from mizzen.local.net.broker import Client
 from mizzen.local.surroundings import Surroundings
@@ -32,18 +32,22 @@ class Publication:
 
     async def publish(self, pods: Iterable[publish.PresentPod]) -> None:
         """Everything, as of now."""
-        surroundings, services, entries = self._surroundings, self._known.services(), self._known.entries()
+        surroundings, present = self._surroundings, tuple(pods)
+        services, entries = self._known.services(), self._known.entries()
         given = addresses.assign_cluster_ips(services, self._cluster_ips, surroundings.subnets.services)
         self._cluster_ips = {**self._cluster_ips, **given}
         self._entry_addresses = addresses.assign_entry_addresses(entries, self._entry_addresses)
         objects: tuple[Object, ...] = (
             *inventory.build_additions(self._known, surroundings.additions),
-            *publish.build(services, pods, given),
+            *publish.build(services, present, given),
             *publish.build_entries(entries, self._entry_addresses),
         )
-        await asyncio.to_thread(publish.write, objects, surroundings.layout.config)
         self._directory = directory.Directory.of([*self._known.named_hosts(), *objects])
         self.zone = directory.build_zone(self._directory)
+        if not surroundings.isolation.namespaces:
+            root = str(surroundings.layout.pods)
+            objects += uncaptured.build(services, [*self._known.objects.values(), *objects], present, self.zone, root)
+        await asyncio.to_thread(publish.write, objects, surroundings.layout.config)
         await self._apply_rules()
         await self.ports.apply(publishing.select_wishes(services, surroundings.options.ports))
 

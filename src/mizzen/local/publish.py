@@ -38,7 +38,13 @@ SERVICE_NAME = "kubernetes.io/service-name"
 SYSTEM_NAMESPACE = "istio-system"
 NODE_NAME = "mizzen"
 
-_API_VERSIONS = {"EndpointSlice": "discovery.k8s.io/v1", "ServiceEntry": "networking.istio.io/v1"}
+_NETWORKING = "networking.istio.io/v1"
+_API_VERSIONS = {
+    "EndpointSlice": "discovery.k8s.io/v1",
+    "Gateway": _NETWORKING,
+    "ServiceEntry": _NETWORKING,
+    "Sidecar": _NETWORKING,
+}
 _CONTROL_PLANE_PORTS = (
     ServicePort(name="grpc-xds", port=15010),
     ServicePort(name="https-dns", port=15012),

@@ -146,14 +146,14 @@ class HostPorts:
         self._open.clear()
 
 
-class AdminSockets:
-    """One Unix socket a sidecar, leading to its Envoy's admin interface inside the pod."""
+class UnixSockets:
+    """Unix sockets that lead to ports inside pods: to Envoy's admin interface, without capture also to programs."""
 
     def __init__(self) -> None:
         self._open: dict[Path, Forwarder] = {}
 
     async def open(self, path: Path, namespace: int | None, address: Address) -> None:
-        """Listens on `path`; only the user of the mesh may connect."""
+        """Listens on `path` for connections to a port inside the pod; only the user of the mesh may connect."""
         if path in self._open:
             return
         listener = _listen_unix(path)
@@ -161,9 +161,10 @@ class AdminSockets:
         await forwarder.listen(listener)
         self._open[path] = forwarder
 
-    def close(self, path: Path) -> None:
-        if forwarder := self._open.pop(path, None):
-            forwarder.close()
+    def close(self, directory: Path) -> None:
+        """Closes all that lie in this folder."""
+        for path in [path for path in self._open if path.parent == directory]:
+            self._open.pop(path).close()
 
 
 def _listen_unix(path: Path) -> socket.socket:

@@ -123,9 +123,13 @@ class Layout(msgspec.Struct, frozen=True):
     def resolv(self) -> Path:
         return self.root / "resolv"
 
+    @property
+    def pods(self) -> Path:
+        return self.root / "pods"
+
     def pod(self, namespace: str, name: str) -> Path:
         """The folder that stands in for the pod's file system."""
-        return self.root / "pods" / f"{name}.{namespace}"
+        return self.pods / f"{name}.{namespace}"
 
     def log(self, namespace: str, pod: str, container: str) -> Path:
         return self.root / "logs" / f"{pod}.{namespace}" / f"{container}.log"
@@ -136,7 +140,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     def create(self) -> None:
         """Makes the folders of a mesh that starts."""
-        for directory in (self.root, self.config, self.root / "pods", self.root / "logs", self.resolv):
+        for directory in (self.root, self.config, self.pods, self.root / "logs", self.resolv):
             directory.mkdir(parents=True, exist_ok=True)
         self.control.mkdir(mode=0o700, exist_ok=True)
 

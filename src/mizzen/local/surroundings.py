@@ -123,6 +123,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             needed=(*ways.interpreter_paths(), manifests, self.layout.root),
             resolv_conf=self._resolv_conf,
             lookup=inventory.look_up,
+            services=inventory.services,
             mesh_config=inventory.mesh_config,
             issue_token=credentials.issue,
             node_of=inventory.node_of,
@@ -136,7 +137,12 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         config = InjectionConfig(dialect="envoy", cluster_domain=CLUSTER_DOMAIN)
         if self.isolation.users:
             return config
-        return msgspec.structs.replace(config, ca_address=f"{self.control_plane_address}:{SECURE_PORT}")
+        return msgspec.structs.replace(
+            config,
+            ca_address=f"{self.control_plane_address}:{SECURE_PORT}",
+            # The agent would ask the program at the pod's address, where without capture Envoy listens itself.
+            rewrite_probes=self.isolation.namespaces,
+        )
 
     def _agent_environ(self) -> Mapping[str, str]:
         environ = {name: value for name, value in self.environ.items() if name.startswith("PYTHON")}

@@ -77,7 +77,18 @@ def configuration(db: Engine, client: SidecarClient, name: str) -> Resource:
         if len(matching) != 1:
             return encode_configuration(name, ())
         return encode_configuration(name, [msgspec.structs.replace(matching[0], domains=("*",))])
-    return encode_configuration(name, (*hosts, _unknown_hosts(db, client)))
+    ignores_port = client.routes.dialect != "envoy" or not _serves_every_port(db, client, wanted.port, wanted.bind)
+    return encode_configuration(name, (*hosts, _unknown_hosts(db, client)), ignores_port=ignores_port)
+
+
+def _serves_every_port(db: Engine, client: SidecarClient, port: int, bind: str) -> bool:
+    """Whether hosts of all ports meet here, so that domains carry theirs.
+
+    The reference looks hosts up without their port even then, and thereby finds those of port 80 only; in our own
+    dialect such domains count as they are written.
+    """
+    listener = select_listener(scope.egress_listeners(db, client.routes.scope), port, bind)
+    return port == 0 or (listener is not None and listener.protocol is Protocol.HTTP_PROXY)
 
 
 def parse_name(name: str) -> Wanted | None:
@@ -98,7 +109,7 @@ def port_hosts(db: Engine, client: SidecarClient, port: int, bind: str) -> tuple
     listener = select_listener(scope.egress_listeners(db, client.routes.scope), port, bind)
     if listener is None:
         return ()
-    all_ports = port == 0 or listener.protocol is Protocol.HTTP_PROXY
+    all_ports = _serves_every_port(db, client, port, bind)
     wrappers = list(_wrappers(db, client, listener, 0 if all_ports else port, Place(port=port, bind=bind)))
     hosts = without_duplicates(wrappers)
     if all_ports:

@@ -39,11 +39,13 @@ def encode_virtual_host(host: VirtualHost) -> bytes:
     return protos.encode(head) + b"".join(protos.length_delimited(_ROUTES, r.data) for r in host.routes)
 
 
-def encode_configuration(name: str, hosts: Iterable[VirtualHost], *, known: bool = True) -> Resource:
+def encode_configuration(
+    name: str, hosts: Iterable[VirtualHost], *, known: bool = True, ignores_port: bool = True
+) -> Resource:
     """The route configuration; one that nobody knows (`known` False) is empty and has only its name."""
     fields = {
         "max_direct_response_body_size_bytes": {"value": MAX_DIRECT_RESPONSE},
-        "ignore_port_in_host_matching": True,
+        "ignore_port_in_host_matching": ignores_port,
     }
     head = _route_v3.RouteConfiguration(name=name, validate_clusters={}, **(fields if known else {}))
     data = protos.encode(head) + b"".join(

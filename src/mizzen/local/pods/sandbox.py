@@ -22,7 +22,7 @@ from mizzen.errors import LocalError, MizzenError
 from mizzen.inject import pod as injection
 from mizzen.inject.workload import PROXY
 from mizzen.local import isolation as users
-from mizzen.local import publish, runtime
+from mizzen.local import publish, runtime, uncaptured
 from mizzen.local.isolation import Isolation
 from mizzen.local.net import network
 from mizzen.local.pods import capture, containers, volumes
@@ -76,6 +76,13 @@ class Sandbox:
     def programs(self) -> list[Running]:
         """What runs beside the sidecar."""
         return [item for item in self._running if item.container.name != PROXY]
+
+    @property
+    def program_address(self) -> IPv4Address:
+        """Where the pod's programs listen, as the mesh's process reaches them."""
+        if self._world.isolation is Isolation.NONE and self.sidecar:
+            return uncaptured.program_address(self.place)
+        return self.address
 
     @property
     def admin_address(self) -> tuple[str, int]:
@@ -192,7 +199,11 @@ class Sandbox:
         status = PodStatus(
             phase="Running", pod_ip=address, pod_ips=(PodIP(ip=address),), host_ip=str(self._world.subnets.hub)
         )
-        return msgspec.structs.replace(pod, spec=spec, status=status)
+        metadata = pod.metadata
+        if self._world.isolation is Isolation.NONE:
+            labels = {**metadata.labels, uncaptured.POD_LABEL: metadata.name}
+            metadata = msgspec.structs.replace(metadata, labels=labels)
+        return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=status)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         """Init containers, sidecar, programs, in this order."""
@@ -228,7 +239,7 @@ class Sandbox:
     def _launch(self, container: Container, tasks: asyncio.TaskGroup) -> Running:
         running = Running(
             container,
-            str(self.address),
+            str(self.address if container.name == PROXY else self.program_address),
             lambda: self._command(container),
             self._world.changed,
             lambda reason: self._world.say(f"{self.name}/{container.name} {reason} and is started again"),
@@ -248,7 +259,9 @@ class Sandbox:
             base |= world.agent_environ
             if world.isolation is Isolation.NONE:
                 base["MIZZEN_BIND_ADDRESS"] = str(self.address)
-        elif not container.command:
+        elif world.isolation is Isolation.NONE:
+            base |= uncaptured.build_program_environ(self.address, self.place, sidecar=self.sidecar)
+        if not proxy and not container.command:
             raise LocalError(f"container {container.name} has no command: a local mesh runs programs, not images")
         program = containers.build_program(container, self.pod, base, world.lookup, world.machine)
         return Command(

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from mizzen.api.kube.services import Service
 from mizzen.inject.values import InjectionConfig
 from mizzen.local import runtime
 from mizzen.local.isolation import Isolation
@@ -40,6 +41,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     resolv_conf: Callable[[str, bool], Path | None]
     """The resolver's settings for a namespace's proxies (True) or programs; None keeps the machine's."""
     lookup: Lookup
+    services: Callable[[], tuple[Service, ...]]
+    """The manifests' Services now."""
     mesh_config: Callable[[], Mapping[str, Any]]
     issue_token: IssueToken
     node_of: Callable[[Mapping[str, str], str], str]
