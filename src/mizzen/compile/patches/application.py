@@ -5,6 +5,8 @@ has none, and the Problems of those that were left out. Nothing is patched here:
 and the shared queries are asked.
 """
 
+from collections.abc import Callable, Mapping
+
 from mizzen.compile import resource
 from mizzen.compile.patches import clusters, extensions, listeners, placement, routes
 from mizzen.compile.patches.clusters import InboundHosts
@@ -19,21 +21,43 @@ from mizzen.model.wasm import Extension
 
 def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
     """The set as the proxy's patches leave it; in listeners the filters of its extensions stand before that."""
-    if pristine.type_url == resource.LISTENER and (found := proxy_extensions(db, proxy)):
+    patch = _PATCHED.get(pristine.type_url)
+    return patch(db, proxy, pristine) if patch is not None else PatchedSet(resources=pristine)
+
+
+def _clusters(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+    chosen = envoy_filters.select(db, proxy)
+    if not chosen.clusters:
+        return PatchedSet(resources=pristine)
+    hosts = inbound_hosts(db, proxy) if proxy.kind == "sidecar" else ()
+    client = clusters.Client(kind=proxy.kind, dialect=proxy.dialect, inbound_hosts=hosts)
+    return clusters.clusters(db, pristine, chosen.clusters, client)
+
+
+def _listeners(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+    if found := proxy_extensions(db, proxy):
         pristine = placement.listeners(db, pristine, found, proxy.kind)
     chosen = envoy_filters.select(db, proxy)
-    if pristine.type_url == resource.CLUSTER and chosen.clusters:
-        hosts = inbound_hosts(db, proxy) if proxy.kind == "sidecar" else ()
-        of_clusters = clusters.Client(kind=proxy.kind, dialect=proxy.dialect, inbound_hosts=hosts)
-        return clusters.clusters(db, pristine, chosen.clusters, of_clusters)
-    if pristine.type_url == resource.LISTENER and (chosen.listeners or chosen.routes):
-        of_listeners = listeners.Client(kind=proxy.kind, dialect=proxy.dialect)
-        return listeners.listeners(db, pristine, chosen.listeners, chosen.routes, of_listeners)
-    if pristine.type_url == resource.ROUTE and chosen.routes:
-        ports = served_ports(db, proxy) if proxy.kind == "router" else ()
-        of_routes = routes.Client(kind=proxy.kind, dialect=proxy.dialect, served_ports=ports)
-        return routes.routes(db, pristine, chosen.routes, of_routes)
-    return PatchedSet(resources=pristine)
+    if not chosen.listeners and not chosen.routes:
+        return PatchedSet(resources=pristine)
+    client = listeners.Client(kind=proxy.kind, dialect=proxy.dialect)
+    return listeners.listeners(db, pristine, chosen.listeners, chosen.routes, client)
+
+
+def _routes(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+    chosen = envoy_filters.select(db, proxy)
+    if not chosen.routes:
+        return PatchedSet(resources=pristine)
+    ports = served_ports(db, proxy) if proxy.kind == "router" else ()
+    client = routes.Client(kind=proxy.kind, dialect=proxy.dialect, served_ports=ports)
+    return routes.routes(db, pristine, chosen.routes, client)
+
+
+_PATCHED: Mapping[str, Callable[[Engine, Proxy, ResourceSet], PatchedSet]] = {
+    resource.CLUSTER: _clusters,
+    resource.LISTENER: _listeners,
+    resource.ROUTE: _routes,
+}
 
 
 def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> PatchedSet:

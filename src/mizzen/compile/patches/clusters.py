@@ -26,6 +26,9 @@ InboundHosts = tuple[tuple[int, tuple[str, ...]], ...]
 """Workload port, and the hosts of the services that it serves."""
 
 
+_UNPATCHED = ("connect_originate", "sds-external")
+
+
 class Client(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A proxy as the patching of its clusters depends on it."""
 
@@ -45,7 +48,7 @@ def clusters(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client
     for context, members in _sides(pristine, client.kind):
         here = [p for p in changing if p.is_in(context)]
         for cluster in members:
-            applying = _applying(here, cluster.name, hosts)
+            applying = _applying(here, cluster.name, hosts) if cluster.name not in _UNPATCHED else ()
             outcome = Outcome(resource=cluster)
             if applying:
                 outcome = trial.outcome_of(patched, db, cluster, applying, client.dialect)

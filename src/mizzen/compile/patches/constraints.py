@@ -194,9 +194,7 @@ def _scalar_check(name: str, fault: Fault) -> Check:
 
 
 def _check_regex(value: str) -> Iterator[str]:
-    if not value:
-        yield "regex: must not be empty"
-    elif not _is_regex(value):
+    if not _is_regex(value):
         yield f"regex: {value!r} is not a regular expression of RE2"
 
 

@@ -72,6 +72,12 @@ def test_clusters_are_removed():
     assert list(_patched(_clusters("a", "b"), write_patch("CLUSTER", "REMOVE", cluster={"name": "a"}))) == ["b"]
 
 
+def test_clusters_of_the_mesh_itself_take_no_patches():
+    assert list(_patched(_clusters("a", "connect_originate"), write_patch("CLUSTER", "REMOVE"))) == [
+        "connect_originate"
+    ]
+
+
 def test_a_cluster_for_any_context_is_added_outbound_and_once():
     found = _patched(_clusters("a"), write_patch("CLUSTER", "ADD", {"name": "new", "type": "STATIC"}))
     assert list(found) == ["a", "new"]
