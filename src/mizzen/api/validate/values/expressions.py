@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from mizzen.api.message import names
 
-_DEEPEST = 100
+_DEEPEST = 32
 _TOKEN = re.compile(
     r"""(?P<space>(?:[ \t\n\f\r]+|//[^\n]*)+)
     |(?P<text>[rRbB]{0,2}(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n\r])*"|'(?:\\.|[^'\\\n\r])*'))
