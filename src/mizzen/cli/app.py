@@ -15,6 +15,7 @@ COMMANDS = {
     "exec": Entry("mizzen.cli.exec:exec_", "Run a command inside a pod of the local mesh."),
     "compile": Entry("mizzen.cli.compile:compile_", "Print what a proxy would be told, offline from manifests."),
     "validate": Entry("mizzen.cli.validate:validate", "Hold manifests against the rules of admission.", ("v",)),
+    "analyze": Entry("mizzen.cli.analyze:analyze", "Find what is wrong, doubtful or without effect in manifests."),
     "proxy-status": Entry(
         "mizzen.cli.proxy_status:proxy_status",
         "Show whether each proxy has what the control plane sent it.",
