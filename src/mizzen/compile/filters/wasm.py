@@ -1,7 +1,7 @@
 """Filters of extensions: Wasm that is fetched under the extension's name, and Lua that stands in place.
 
 In: the extensions of a workload in their order, and the side and port of a chain. Out: encoded filters by phase, for
-`HttpPolicies` and for chains of connections. What is fetched is `compile.patches.extensions`.
+`HttpPolicies` and for chains of connections. What is fetched is `compile.patches.extensions.configurations`.
 Golden case: networking/wasm-plugins.
 """
 

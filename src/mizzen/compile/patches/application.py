@@ -8,8 +8,9 @@ and the shared queries are asked.
 from collections.abc import Callable, Mapping
 
 from mizzen.compile import resource
-from mizzen.compile.patches import clusters, extensions, listeners, placement, routes
+from mizzen.compile.patches import clusters, listeners, routes
 from mizzen.compile.patches.clusters import InboundHosts
+from mizzen.compile.patches.extensions import configurations, placement
 from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.resource import ResourceSet
 from mizzen.incremental import Engine, query
@@ -63,7 +64,7 @@ _PATCHED: Mapping[str, Callable[[Engine, Proxy, ResourceSet], PatchedSet]] = {
 def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> PatchedSet:
     """The extension configurations that the proxy asks for."""
     chosen = envoy_filters.select(db, proxy)
-    return extensions.configurations(db, names, chosen.extensions, proxy_extensions(db, proxy), proxy.dialect)
+    return configurations.configurations(db, names, chosen.extensions, proxy_extensions(db, proxy), proxy.dialect)
 
 
 @query

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from mizzen.api.problems import Problem
-from mizzen.compile.patches import constraints, forms, shape
+from mizzen.compile.patches import forms
+from mizzen.compile.patches.refusals import constraints, shape
 from mizzen.compile.patches.values import ReadyPatch, build_problem
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine, attempt

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from envoy_patches import HTTP, NETWORK, TYPE, fault, manager, message, rbac, tcp_proxy
 
-from mizzen.compile.patches import shape
+from mizzen.compile.patches.refusals import shape
 
 ADDRESS = {"socketAddress": {"address": "0.0.0.0", "portValue": 80}}
 ENDPOINT = {"endpoint": {"address": ADDRESS}}

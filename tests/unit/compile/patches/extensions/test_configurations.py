@@ -7,7 +7,7 @@ from envoy_patches import HTTP, NETWORK, add_filter, ids, write_patch
 
 from mizzen import protos
 from mizzen.api.decode import decode_object
-from mizzen.compile.patches import extensions
+from mizzen.compile.patches.extensions import configurations
 from mizzen.compile.patches.trial import PatchedSet
 from mizzen.incremental import Engine
 from mizzen.model import wasm
@@ -36,7 +36,7 @@ def _plugin(db: Engine, **spec: Any) -> None:
 
 
 def _fetched(db: Engine, name: str = NAME) -> dict[str, Any]:
-    found = extensions.configurations(db, frozenset([name]), (), wasm.extensions(db, CART), "istio")
+    found = configurations.configurations(db, frozenset([name]), (), wasm.extensions(db, CART), "istio")
     (resource,) = found.resources
     assert resource.name == name
     printed: dict[str, Any] = protos.to_json(resource.message())["typedConfig"]
@@ -176,7 +176,7 @@ def test_a_secret_without_logins_is_as_good_as_none():
 
 
 def _asked(db: Engine, *names: str, dialect: Any = "istio", count: int = 0) -> PatchedSet:
-    return extensions.configurations(db, frozenset(names), ids(count), wasm.extensions(db, CART), dialect)
+    return configurations.configurations(db, frozenset(names), ids(count), wasm.extensions(db, CART), dialect)
 
 
 BUFFER = {"@type": HTTP + "buffer.v3.Buffer", "max_request_bytes": 5}

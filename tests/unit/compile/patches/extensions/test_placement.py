@@ -7,8 +7,8 @@ from envoy_patches import MANAGER, fault, http_names, manager, rbac, resource_of
 
 from mizzen.api.meta import Key
 from mizzen.compile import resource
-from mizzen.compile.patches import placement
-from mizzen.compile.patches.placement import find_http_places, find_network_places
+from mizzen.compile.patches.extensions import placement
+from mizzen.compile.patches.extensions.placement import find_http_places, find_network_places
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.incremental import Engine
 from mizzen.model.wasm import Extension, Phase, Traffic

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from envoy_patches import HTTP, TYPE, fault, manager, message, rbac, tcp_proxy
 
-from mizzen.compile.patches import constraints
+from mizzen.compile.patches.refusals import constraints
 
 ROUTE = "envoy.config.route.v3.Route"
 RATE_LIMIT = "envoy.config.route.v3.RateLimit"

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from mizzen import protos
 from mizzen.compile.patches.opaque import TYPED_STRUCTS, known_class
-from mizzen.compile.patches.rules import Fault, value_fault
+from mizzen.compile.patches.refusals.rules import Fault, value_fault
 from mizzen.errors import DecodeError
 
 _WRAPPERS = frozenset(
