@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mizzen.api.decode import Decoded
     from mizzen.api.problems import Problem
     from mizzen.api.validate.faults import Fault
-    from mizzen.sources.documents import Chunk, Document
+    from mizzen.sources.documents import Chunk
 
 STDIN = "-"
 
@@ -143,9 +143,11 @@ def _judge_chunks(name: str, chunks: Iterable["Chunk"], asked: _Asked) -> Iterat
             continue
         locator = documents.Locator(text)
         for index, document in enumerate(found):
-            repeated = tuple(f'line {line - 1 + at}: key "{key}" already set in map' for key, at in document.repeated)
-            yield Verdict(errors=tuple(_undecodable(name, reason) for reason in repeated))
-            yield from _judge_document(_Place(name, line - 1, index, locator), document, asked)
+            if document.repeated:
+                repeated = (f'line {line - 1 + at}: key "{key}" already set in map' for key, at in document.repeated)
+                yield Verdict(errors=tuple(_undecodable(name, reason) for reason in repeated))
+            else:
+                yield from _judge_document(_Place(name, line - 1, index, locator), document.value, asked)
 
 
 def _undecodable(name: str, reason: str) -> str:
@@ -169,14 +171,14 @@ class _Place(NamedTuple):
         return f"{self.file}:{line}" + (f" {path}" if path else "")
 
 
-def _judge_document(place: _Place, document: "Document", asked: _Asked) -> Iterator[Verdict]:
+def _judge_document(place: _Place, value: Any, asked: _Asked) -> Iterator[Verdict]:
     from mizzen.api.decode import unfold_lists
 
-    if document.value is None:
+    if value is None:
         return
-    items = list(unfold_lists(document.value))
-    if len(items) == 1 and items[0] is document.value:
-        yield _judge_object(place, document.value, asked)
+    items = list(unfold_lists(value))
+    if len(items) == 1 and items[0] is value:
+        yield _judge_object(place, value, asked)
     else:
         for index, item in enumerate(items):
             yield _judge_object(place._replace(item=f"items[{index}]"), item, asked)
