@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import acceptance_control
+import acceptance_envoy
 import acceptance_verdict
 import golden
 import pytest
@@ -39,7 +40,8 @@ async def faults_with(
         name = message.cluster_name if type_url == resource.ENDPOINT else message.name
         by_type.setdefault(type_url, []).append(resource.encode_resource(name, message))
     for type_url, resources in by_type.items():
-        acceptance_control.spoil(db, type_url, *resources)
+        for key, value in acceptance_control.spoiling(type_url, *resources).items():
+            db.set(key, value)
     return "\n".join((await acceptance_verdict.judge(db, case, proxy, seconds)).faults)
 
 
@@ -139,3 +141,24 @@ async def test_a_field_that_envoy_does_not_know() -> None:
     cluster = _cluster_v3.Cluster(name=BAD, type="STATIC")
     cluster.MergeFromString(b"\xba\x3e\x01x")  # field 999, a string
     assert "CDS rejected" in await faults_with((resource.CLUSTER, cluster))
+
+
+async def test_a_change_that_envoy_refuses_and_the_next_that_it_takes() -> None:
+    case = golden.load_case("base")
+    db = golden.engine_of(case)
+    identity = golden.node_of(case.proxies["front"])
+    identity["metadata"]["MIZZEN_DIALECT"] = "envoy"
+    bad = resource.encode_resource(BAD, _cluster_v3.Cluster(name=BAD, type="EDS"))
+    with acceptance_envoy.room() as root:
+        async with (
+            acceptance_control.serve(db, root / acceptance_envoy.XDS, root / acceptance_envoy.SDS) as control,
+            acceptance_envoy.running(root, identity, ()) as envoy,
+        ):
+            assert await acceptance_verdict.faults_now(envoy, control) == []
+            await control.change(acceptance_control.spoiling(resource.CLUSTER, bad))
+            faults = await acceptance_verdict.faults_now(envoy, control)
+            assert any(f"CDS rejected: Internal:Error adding/updating cluster(s) {BAD}" in fault for fault in faults)
+            assert f"CDS: {BAD} does not stand in Envoy's configuration" in faults
+            said = len(envoy.log)
+            await control.change(acceptance_control.spoiling(resource.CLUSTER))
+            assert await acceptance_verdict.faults_now(envoy, control, said=said) == []

@@ -77,7 +77,9 @@ async def refused(logs: list[Any]) -> tuple[set[int], str]:
     case = golden.load_case("base")
     db = golden.engine_of(case)
     listeners = build_listeners(logs)
-    acceptance_control.spoil(db, resource.LISTENER, *(resource.encode_resource(one.name, one) for one in listeners))
+    encoded = (resource.encode_resource(one.name, one) for one in listeners)
+    for key, value in acceptance_control.spoiling(resource.LISTENER, *encoded).items():
+        db.set(key, value)
     text = "\n".join((await acceptance_verdict.judge(db, case, "front")).faults)
     return {place for place, one in enumerate(listeners) if f"LDS: {one.name} does not stand" in text}, text
 

@@ -1,13 +1,15 @@
 """The control plane of the acceptance tests: the real ADS server over one case, on a Unix socket.
 
 What it serves is what the compiler makes of the case, and beside it what the surroundings would bring: credentials that
-the case leaves out, Wasm modules that the agent would have fetched. `spoil` puts a resource of the test's own among
+the case leaves out, Wasm modules that the agent would have fetched. `spoiling` puts a resource of the test's own among
 the others.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import acceptance_material
 import grpc
@@ -17,9 +19,9 @@ from mizzen.agent.identity import sds
 from mizzen.compile import resource, snapshot
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.control.main import TYPES
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, Key, query
 from mizzen.model.proxy import Proxy, parse_node
-from mizzen.settings import Settings, Xds
+from mizzen.settings import Push, Settings, Xds
 from mizzen.xds import kinds
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
@@ -57,9 +59,9 @@ def _with_local_module(extension: Resource) -> Resource:
     return resource.encode_resource(extension.name, acceptance_material.with_local_module(extension.message()))
 
 
-def spoil(db: Engine, type_url: str, *spoiled: Resource) -> None:
-    """Serve these resources of a type beside the case's, or in place of those of their names."""
-    db.set((_SPOILED, type_url), spoiled)
+def spoiling(type_url: str, *spoiled: Resource) -> dict[Key, Any]:
+    """The change that serves these resources of a type beside the case's, or in place of those of their names."""
+    return {(_SPOILED, type_url): spoiled}
 
 
 class Control:
@@ -70,15 +72,28 @@ class Control:
             generator=EngineGenerator(db, _served, TYPES),
             parse_node=parse_node,
             authenticator=_Believing(),
-            settings=Settings(xds=Xds(authenticate_plaintext=True, identity_check=False, stop_grace=0.1)),
+            settings=Settings(
+                xds=Xds(authenticate_plaintext=True, identity_check=False, stop_grace=0.1),
+                push=Push(debounce_after=0.01),
+            ),
         )
 
     def _types(self):
         return [status for connection in self.discovery.connections for status in connection.types()]
 
+    async def change(self, changes: Mapping[Key, Any]) -> None:
+        """Set or remove (None) inputs, as a source does; returns when they are committed."""
+        pusher = self.discovery.pusher
+        count = pusher.count
+        for key, value in changes.items():
+            pusher.feed(key, value)
+        while changes and pusher.count == count:  # noqa: ASYNC110 (it has no event for that, and needs none)
+            await asyncio.sleep(0.005)
+
     def is_settled(self) -> bool:
-        """Whether Envoy has answered all that it was told."""
-        return all(status.state in (State.SYNCED, State.ERROR) for status in self._types())
+        """Whether Envoy was told everything, and has answered all that it was told."""
+        answered = all(status.state in (State.SYNCED, State.ERROR) for status in self._types())
+        return answered and not any(connection.session.due for connection in self.discovery.connections)
 
     def sent(self) -> Mapping[str, tuple[str, ...]]:
         """The names of all that was sent, by the short name of the type."""
@@ -111,12 +126,14 @@ async def serve(db: Engine, xds_socket: Path, sds_socket: Path) -> AsyncIterator
     server.listen(f"unix:{xds_socket}")
     control.discovery.pusher.open()
     handlers = {"StreamSecrets": grpc.stream_stream_rpc_method_handler(_serve_secrets)}
-    async with sockets.serve_grpc(sds.SERVICE, handlers, sds_socket, None):
+    async with sockets.serve_grpc(sds.SERVICE, handlers, sds_socket, None), asyncio.TaskGroup() as tasks:
+        pushing = tasks.create_task(control.discovery.pusher.run())
         await server.start()
         try:
             yield control
         finally:
             await server.stop(control.discovery.connections)
+            pushing.cancel()
 
 
 async def _serve_secrets(requests: AsyncIterator[bytes], context: sockets.Context) -> None:

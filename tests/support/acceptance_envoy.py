@@ -23,7 +23,7 @@ from mizzen.agent.bootstrap.proxy_config import parse_proxy_config
 from mizzen.agent.supervisor import find_envoy
 
 XDS, SDS, ADMIN = "run/xds.sock", "run/sds.sock", "run/admin.sock"
-_FILENAME = re.compile(r'"filename": "(/[^"]+)"')
+_FILENAME = re.compile(r'"(?:file://)?(/[^"]+\.(?:pem|crl|key|wasm))"')
 _STATS = r".*\.(update_\w+|init_fetch_timeout|\w*warming\w*),runtime\..*"
 _SECONDS_TO_END = 5.0
 _ENVIRON = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "OTEL_RESOURCE_ATTRIBUTES": "service.version=1"}
@@ -91,12 +91,11 @@ def build_bootstrap(identity: Mapping[str, Any], *, ipv6: bool) -> dict[str, Any
     return bootstrap
 
 
-def _furnish(root: Path, identity: Mapping[str, Any], texts: Iterable[str], *, ipv6: bool) -> None:
-    for text in texts:
-        for name in _FILENAME.findall(text):
-            path = root / name.lstrip("/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(acceptance_material.file_content(name))
+def _furnish(root: Path, identity: Mapping[str, Any], objects: Iterable[Any], *, ipv6: bool) -> None:
+    for name in set(_FILENAME.findall(json.dumps(list(objects)))):
+        path = root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(acceptance_material.file_content(name))
     (root / "bootstrap.json").write_text(json.dumps(build_bootstrap(identity, ipv6=ipv6)))
 
 
@@ -104,7 +103,7 @@ def _command(root: Path, *, ipv6: bool) -> list[str]:
     return [
         *("unshare", "--net", "--mount", "--propagation", "private"),
         *("sh", "-c", _ENTER, "sh", str(root), str(find_envoy("", ""))),
-        *("-c", "/bootstrap.json", "--concurrency", "1", "--disable-hot-restart"),
+        *("-c", "/bootstrap.json", "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1"),
         *("--local-address-ip-version", "v6" if ipv6 else "v4"),
         *("--reject-unknown-dynamic-fields", "-l", "warning"),
     ]
@@ -124,10 +123,10 @@ def room() -> Iterator[Path]:
 
 
 @contextlib.asynccontextmanager
-async def running(root: Path, identity: Mapping[str, Any], texts: Iterable[str]) -> AsyncIterator[Envoy]:
-    """An Envoy for the length of a test; `texts` are resources as JSON, whose files it shall find."""
+async def running(root: Path, identity: Mapping[str, Any], objects: Iterable[Any]) -> AsyncIterator[Envoy]:
+    """An Envoy for the length of a test; it finds the files that these objects of users name."""
     ipv6 = all(":" in address for address in identity["metadata"]["INSTANCE_IPS"].split(","))
-    _furnish(root, identity, texts, ipv6=ipv6)
+    _furnish(root, identity, objects, ipv6=ipv6)
     pod = node.Pod(
         name=identity["metadata"]["NAME"],
         namespace=identity["metadata"]["NAMESPACE"],

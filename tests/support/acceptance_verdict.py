@@ -22,7 +22,7 @@ from acceptance_envoy import Envoy
 from mizzen.incremental import Engine
 
 _LOOK_EVERY = 0.03
-_STILL_COMING = re.compile(r"(warming_clusters|total_listeners_warming|total_filter_chains_draining)$")
+_STILL_COMING = re.compile(r"(warming_clusters|total_listeners_warming)$")
 _BAD = re.compile(r"(update_rejected|init_fetch_timeout|deprecated_feature_use|listener_create_failure)$")
 _SURROUNDINGS = re.compile(r"Dynatrace OpenTelemetry resource detector is configured but could not detect")
 """What is missing on a machine of tests, and no fault of the configuration."""
@@ -58,22 +58,28 @@ async def judge(db: Engine, case: golden.Case, name: str, patience: float = 15.0
     """Run an Envoy as the case's proxy of that name until it has taken everything, at most `patience` seconds."""
     identity = golden.node_of(case.proxies[name])
     identity["metadata"]["MIZZEN_DIALECT"] = "envoy"
-    proxy = golden.proxy_of(case, name, "envoy")
-    texts = [json.dumps(found) for found in golden.compiled(db, proxy).values()]
     with acceptance_envoy.room() as root:
         started = time.monotonic()
         async with (
             acceptance_control.serve(db, root / acceptance_envoy.XDS, root / acceptance_envoy.SDS) as control,
-            acceptance_envoy.running(root, identity, texts) as envoy,
+            acceptance_envoy.running(root, identity, case.objects) as envoy,
         ):
-            late = await _settle(envoy, control, patience)
+            faults = await faults_now(envoy, control, patience)
             seconds = time.monotonic() - started
-            faults = [*control.rejections(), *control.unanswered(), *late]
+            faults += control.unanswered()
             if not envoy.has_ended:
-                faults += await _differences(envoy, control)
-            faults += [f"Envoy says: {line}" for line in envoy.log.splitlines() if not _SURROUNDINGS.search(line)]
+                faults += _miscounts(await envoy.stats(), control.sent())
             sent = {kind: len(names) for kind, names in control.sent().items()}
     return Verdict(sent=sent, faults=tuple(faults), seconds=seconds)
+
+
+async def faults_now(envoy: Envoy, control: Control, patience: float = 15.0, said: int = 0) -> list[str]:
+    """What is wrong once Envoy has settled; of its log counts what comes after the first `said` characters."""
+    faults = [*await _settle(envoy, control, patience), *control.rejections()]
+    if not envoy.has_ended:
+        faults += _compare(await envoy.config_dump(), control.sent())
+    lines = (line for line in envoy.log[said:].splitlines() if not _SURROUNDINGS.search(line))
+    return [*faults, *(f"Envoy says: {line}" for line in lines)]
 
 
 async def _settle(envoy: Envoy, control: Control, patience: float) -> list[str]:
@@ -92,16 +98,15 @@ async def _settle(envoy: Envoy, control: Control, patience: float) -> list[str]:
     return [f"not settled within {patience:.0f} s: {state}, waiting for {', '.join(waiting) or 'nothing known'}"]
 
 
-async def _differences(envoy: Envoy, control: Control) -> list[str]:
-    stats = await envoy.stats()
-    sent = control.sent()
+def _miscounts(stats: Mapping[str, int], sent: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Counters of refusals that are not 0, and those of successes that do not reach what was sent."""
     faults = [f"{stat} is {value}" for stat, value in sorted(stats.items()) if value and _BAD.search(stat)]
     for kind, counter in _COUNTERS.items():
         taken = sum(value for stat, value in stats.items() if counter.search(stat))
         least = min(len(sent.get(kind, ())), 1) if kind in ("cds", "lds") else len(sent.get(kind, ()))
         if taken < least:
             faults.append(f"{kind.upper()}: {taken} successful updates are counted, {least} or more are due")
-    return [*faults, *_compare(await envoy.config_dump(), sent)]
+    return faults
 
 
 def _compare(dump: list[dict[str, Any]], sent: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
