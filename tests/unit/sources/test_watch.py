@@ -174,6 +174,7 @@ async def test_missing_path_at_the_start_is_an_error(tmp_path: pathlib.Path) -> 
 
 
 async def test_reading_does_not_hold_the_loop(tmp_path: pathlib.Path) -> None:
+    """In CPU time, which a busy machine does not stretch: what the loop's own thread spends in one go is little."""
     for number in range(300):
         (tmp_path / f"{number}.yaml").write_text("---\n".join(service(f"s{number}-{n}") for n in range(20)))
     longest, stop = 0.0, False
@@ -181,15 +182,15 @@ async def test_reading_does_not_hold_the_loop(tmp_path: pathlib.Path) -> None:
     async def tick() -> None:
         nonlocal longest
         while not stop:
-            before = time.monotonic()
+            before = time.thread_time()
             await asyncio.sleep(0.001)
-            longest = max(longest, time.monotonic() - before)
+            longest = max(longest, time.thread_time() - before)
 
     async with watching(tmp_path) as watch:
         ticking = asyncio.ensure_future(tick())
-        started = time.monotonic()
+        started = time.process_time()
         assert len((await watch.next()).sets) == 6000
-        took = time.monotonic() - started
+        took = time.process_time() - started
         stop = True
         await ticking
     assert longest < took / 3
