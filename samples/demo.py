@@ -235,7 +235,7 @@ def show_denials(state: runtime.State, client: Client, claims: Claims) -> None:
 def ask_in_plain_text(state: runtime.State, pod: runtime.Pod, url: str) -> str:
     """The status that a client without a sidecar gets, or what became of its connection."""
     script = f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).status)"
-    done = observer.run_in_pod(state, pod, ("python3", "-c", script))
+    done = observer.run_in_pod(state, pod, ("python3", "-c", script), os.environ)
     return (done.stderr.strip().splitlines() or [done.stdout.strip()])[-1].strip("<>")
 
 

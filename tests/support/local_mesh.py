@@ -40,22 +40,20 @@ class LocalMesh:
         manifests: pathlib.Path,
         name: str,
         *arguments: str,
-        prefix: tuple[str, ...] = (),
-        environ: Mapping[str, str] | None = None,
-        base: pathlib.Path | None = None,
+        user: "PlainUser | None" = None,
     ) -> None:
         self.manifests = manifests
         self.name = name
-        self.environ = dict(environ or os.environ)
-        self.layout = runtime.Layout((base or runtime.find_base(os.getuid(), self.environ)) / name)
+        self.environ = dict(user.environ if user else os.environ)
+        self.layout = runtime.Layout(runtime.find_base(user.uid if user else os.getuid(), self.environ) / name)
         self.output = manifests.parent / f"{name}.out"
-        self._prefix = prefix
+        self._mizzen = (*user.prefix, user.python, "-m", "mizzen") if user else MIZZEN
         self._arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "LocalMesh":
         """Starts it without waiting."""
-        command = (*self._prefix, *MIZZEN, "up", str(self.manifests), "--name", self.name, *self._arguments)
+        command = (*self._mizzen, "up", str(self.manifests), "--name", self.name, *self._arguments)
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 command, stdout=output, stderr=subprocess.STDOUT, env=self.environ, cwd="/", start_new_session=True
@@ -73,13 +71,9 @@ class LocalMesh:
     def is_ready(self) -> bool:
         with contextlib.suppress(MizzenError):
             state = self.state
-            return state.ready and self.process is not None and state.pid == self._own_pid(state)
+            # Tools in front of the command become it, so its number stays the one that was started.
+            return state.ready and self.process is not None and state.pid == self.process.pid
         return False
-
-    def _own_pid(self, state: runtime.State) -> int:
-        """The process of `up`, which a prefix such as setpriv becomes."""
-        assert self.process is not None
-        return self.process.pid if not self._prefix else state.pid
 
     @property
     def state(self) -> runtime.State:
@@ -106,13 +100,13 @@ class LocalMesh:
     def run(self, *arguments: str, check: bool = True, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Another `mizzen` command, as the user of the mesh."""
         done = subprocess.run(
-            (*MIZZEN, *arguments), capture_output=True, text=True, env=self.environ, timeout=seconds, check=False
+            (*self._mizzen, *arguments), capture_output=True, text=True, env=self.environ, timeout=seconds, check=False
         )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 
     def in_pod(self, reference: str, *command: str, container: str = "") -> subprocess.CompletedProcess[str]:
-        return observer.run_in_pod(self.state, self.pod(reference), command, container)
+        return observer.run_in_pod(self.state, self.pod(reference), command, self.environ, container)
 
     def edit(self, file: str, before: str, after: str) -> None:
         """Replaces text in a manifest, the file as a whole, as editors do."""
@@ -152,6 +146,16 @@ class LocalMesh:
         return found
 
 
+class PlainUser(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who is not root, and an interpreter that they may use."""
+
+    uid: int
+    python: str
+    environ: Mapping[str, str]
+    prefix: tuple[str, ...]
+    """What becomes this user."""
+
+
 @contextlib.contextmanager
 def running(mesh: LocalMesh) -> Iterator[LocalMesh]:
     """A mesh that is ready inside the block and gone after it."""
@@ -161,9 +165,9 @@ def running(mesh: LocalMesh) -> Iterator[LocalMesh]:
         mesh.stop()
 
 
-def copy_shop(target: pathlib.Path) -> pathlib.Path:
-    """The sample's manifests, to be edited."""
-    return pathlib.Path(shutil.copytree(SHOP, target / "shop", ignore=shutil.ignore_patterns("__pycache__")))
+def copy_shop(target: pathlib.Path, *without: str) -> pathlib.Path:
+    """The sample's manifests, to be edited; some files may be left out."""
+    return pathlib.Path(shutil.copytree(SHOP, target / "shop", ignore=shutil.ignore_patterns("__pycache__", *without)))
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -26,4 +26,5 @@ def exec_(pod: str, container: str, namespace: str, mesh: str, command: tuple[st
     layout = runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), mesh or None)
     state = runtime.read_state(layout)
     found = runtime.find_pod(state, qualify(pod, namespace))
-    execution.replace_process(execution.build_entry(state, found, container, command))
+    request = execution.Request(state=state, pod=found, container=container, command=command)
+    execution.replace_process(execution.build_entry(request, os.environ))

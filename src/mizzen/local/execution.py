@@ -5,6 +5,7 @@ process, or this process replaced by it.
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -24,7 +25,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     environ: Mapping[str, str]
-    directory: str
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be run where; handed on to the half that runs among the mesh's users."""
+
+    state: State
+    pod: Pod
+    container: str
+    command: tuple[str, ...]
 
 
 def select_container(pod: Pod, name: str) -> Container:
@@ -39,22 +48,34 @@ def select_container(pod: Pod, name: str) -> Container:
     raise LocalError(f"{pod.name}.{pod.namespace} has no running {wanted}; running: {known}")
 
 
-def build_entry(state: State, pod: Pod, name: str, command: tuple[str, ...]) -> Entry:
-    """The command as the container itself would run it."""
-    container = select_container(pod, name)
-    isolation = Isolation(state.isolation)
+def build_entry(request: Request, environ: Mapping[str, str]) -> Entry:
+    """The command as the container itself would run it; `environ` is the caller's own.
+
+    Processes of subordinate users can only be looked into from among them: there the command goes through this module.
+    """
+    select_container(request.pod, request.container)
+    if Isolation(request.state.isolation) is not Isolation.MAPPED:
+        return _enter(request)
+    inner = (sys.executable, "-m", "mizzen.local.execution", msgspec.json.encode(request).decode())
+    enter = ("nsenter", f"--target={request.state.inner}", "--user", "--preserve-credentials", "--")
+    return Entry(argv=(*enter, *inner), environ=environ)
+
+
+def _enter(request: Request) -> Entry:
+    container = select_container(request.pod, request.container)
+    isolation = Isolation(request.state.isolation)
     process = Path(f"/proc/{container.pid}")
     try:
         environ = _read_environ(process)
         directory = os.readlink(process / "cwd")
     except OSError as error:
-        raise LocalError(f"cannot look into {pod.name}.{pod.namespace}: {error.strerror}") from error
+        raise LocalError(f"cannot look into {request.pod.name}.{request.pod.namespace}: {error.strerror}") from error
     identity = Identity(uid=container.uid, gid=container.gid, capabilities=container.capabilities)
-    argv = ["setpriv", "--no-new-privs", *build_identity_options(identity), "--", *command]
+    argv = ["setpriv", "--no-new-privs", *build_identity_options(identity), "--", *request.command]
     if isolation.namespaces:
-        user = [] if isolation is Isolation.ROOT else ["--user", "--preserve-credentials"]
+        user = ["--user", "--preserve-credentials"] if isolation is Isolation.SINGLE else []
         argv = ["nsenter", f"--target={container.pid}", *user, "--net", "--mount", f"--wd={directory}", "--", *argv]
-    return Entry(argv=tuple(argv), environ=environ, directory=directory)
+    return Entry(argv=tuple(argv), environ=environ)
 
 
 def _read_environ(process: Path) -> dict[str, str]:
@@ -68,3 +89,16 @@ def replace_process(entry: Entry) -> NoReturn:
         os.execvpe(entry.argv[0], entry.argv, dict(entry.environ))
     except OSError as error:
         raise LocalError(f"cannot run {entry.argv[0]}: {error.strerror}") from error
+
+
+def main(arguments: list[str]) -> int:
+    """The half that runs among the mesh's users."""
+    try:
+        replace_process(_enter(msgspec.json.decode(arguments[1], type=Request)))
+    except LocalError as failed:
+        sys.stderr.write(f"Error: {failed}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

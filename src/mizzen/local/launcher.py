@@ -154,7 +154,7 @@ def _until_told(pair: socket.socket) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def detach(arguments: list[str], layout: Layout, environ: Mapping[str, str]) -> runtime.State:
     """Runs `mizzen up` in the background and waits until its mesh is ready; `LocalError` with its last words if not."""
-    log = layout.root.with_suffix(".log")
+    log = detached_log(layout)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -178,6 +178,11 @@ def detach(arguments: list[str], layout: Layout, environ: Mapping[str, str]) -> 
     raise LocalError(words[0].removeprefix("Error: "))
 
 
+def detached_log(layout: Layout) -> Path:
+    """Where a detached `mizzen up` writes; beside the folder, which is swept when a mesh starts."""
+    return layout.root.with_name(f"{layout.name}.log")
+
+
 def stop(layout: Layout, seconds: float = 30.0) -> None:
     """Ends a mesh of this user, running or dead, and waits until nothing of it is left."""
     end = time.monotonic() + seconds
@@ -187,6 +192,7 @@ def stop(layout: Layout, seconds: float = 30.0) -> None:
             if time.monotonic() > end:
                 raise LocalError(f"the mesh {layout.name} does not end within {seconds:g} s")
             time.sleep(0.05)
+    detached_log(layout).unlink(missing_ok=True)
     if layout.root.exists():
         held = runtime.lock(layout)
         sweep(layout, _isolation_of(layout))

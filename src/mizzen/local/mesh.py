@@ -149,6 +149,9 @@ class Mesh:
         pods = self._fleet.describe()
         ready = sum(pod.ready for pod in pods)
         complete = self._control_plane.ready and ready == len(pods) == wanted
+        if complete and not self._was_ready and not self._publication.settled:
+            asyncio.get_running_loop().call_later(_SETTLE_SECONDS * 10, self._wake.set)
+            complete = False
         state = self._describe(pods, ready=complete)
         runtime.write_state(self._layout, state)
         if complete and not self._was_ready:

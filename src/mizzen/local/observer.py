@@ -8,13 +8,14 @@ import http.client
 import re
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mizzen.errors import LocalError
 from mizzen.local import execution
 from mizzen.local.runtime import Pod, State
 
 _TIMEOUT_SECONDS = 10.0
+_COMMAND_SECONDS = 60.0
 
 
 class _Connection(http.client.HTTPConnection):
@@ -68,10 +69,11 @@ def rejections(pods: Iterable[Pod]) -> dict[str, int]:
 
 
 def run_in_pod(
-    state: State, pod: Pod, command: tuple[str, ...], container: str = "", seconds: float = 60.0
+    state: State, pod: Pod, command: tuple[str, ...], environ: Mapping[str, str], container: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command inside a pod, as `mizzen exec` does."""
-    entry = execution.build_entry(state, pod, container, command)
+    """Runs a command inside a pod, as `mizzen exec` does; `environ` is the caller's own."""
+    request = execution.Request(state=state, pod=pod, container=container, command=command)
+    entry = execution.build_entry(request, environ)
     return subprocess.run(
-        entry.argv, env=dict(entry.environ), capture_output=True, text=True, timeout=seconds, check=False
+        entry.argv, env=dict(entry.environ), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False
     )

@@ -6,6 +6,7 @@ was published before.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 
 from mizzen.api.meta import Key, Object
@@ -14,6 +15,7 @@ from mizzen.local.net import dns, vips
 from mizzen.local.net.broker import Client
 from mizzen.local.surroundings import Surroundings
 
+_PROPAGATION_SECONDS = 1.0
 _CONTROL_PLANE = Key("Service", publish.SYSTEM_NAMESPACE, "istiod")
 
 
@@ -27,8 +29,14 @@ class Publication:
         self._entry_addresses: Mapping[addresses.EntryHost, str] = {}
         self._directory = directory.Directory(services={}, slices={})
         self._rules: tuple[vips.VirtualPort, ...] = ()
+        self._changed = time.monotonic()
         self.zone: dns.Zone = {}
         self.ports = publishing.HostPorts(broker, self._targets, forward=surroundings.isolation.namespaces)
+
+    @property
+    def settled(self) -> bool:
+        """Whether what was published last has had the time to reach every proxy."""
+        return time.monotonic() - self._changed > _PROPAGATION_SECONDS
 
     async def publish(self, pods: Iterable[publish.PresentPod]) -> None:
         """Everything, as of now."""
@@ -47,7 +55,8 @@ class Publication:
         if not surroundings.isolation.namespaces:
             root = str(surroundings.layout.pods)
             objects += uncaptured.build(services, [*self._known.objects.values(), *objects], present, self.zone, root)
-        await asyncio.to_thread(publish.write, objects, surroundings.layout.config)
+        if await asyncio.to_thread(publish.write, objects, surroundings.layout.config):
+            self._changed = time.monotonic()
         await self._apply_rules()
         await self.ports.apply(publishing.select_wishes(services, surroundings.options.ports))
 

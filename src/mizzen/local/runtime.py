@@ -217,8 +217,11 @@ def lock(layout: Layout) -> int:
     The folder of a mesh that ended meanwhile may have been taken away between opening and locking; then again.
     """
     while True:
-        layout.root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(layout.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            layout.root.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(layout.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise LocalError(f"cannot make {layout.root}: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
