@@ -6,7 +6,6 @@ The Gateway API's kinds have their CRDs' rules alone, and what these refuse exis
 without rules of their own have none.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -52,8 +51,8 @@ from mizzen.api.validate.telemetry import check_telemetry
 from mizzen.api.validate.virtual_service.service import check_virtual_service
 from mizzen.api.validate.workload import check_workload_entry, check_workload_group
 
-_MOST_PROBLEMS = 100
-"""Of one object; a list of a thousand wrong entries is told by its first."""
+_MOST_OF_A_LEVEL = 100
+"""Errors, and warnings, of one object; a list of a thousand wrong entries is told by its first."""
 
 _RULES: Mapping[type[Object], Callable[[Any, str], Faults]] = {
     AuthorizationPolicy: check_authorization_policy,
@@ -100,16 +99,25 @@ def validate_object(key: Key, found: Object) -> tuple[Problem, ...]:
     """
     rules = _RULES.get(type(found))
     if isinstance(found, _BY_SCHEMA_ALONE):
-        schema = itertools.islice(check_schema(found), _MOST_PROBLEMS)
-        return tuple(_problem(key, fault) for fault in schema)
+        return tuple(_problem(key, fault) for fault in _first(check_schema(found)))
     if rules is None:
         return ()
-    faults = list(itertools.islice(rules(found, "spec"), _MOST_PROBLEMS))
+    faults = list(_first(rules(found, "spec")))
     refused = {fault.path for fault in faults if fault.level == "error"}
-    schema = itertools.islice(check_schema(found), _MOST_PROBLEMS)
-    faults.extend(fault for fault in schema if fault.path not in refused)
+    faults.extend(_first(fault for fault in check_schema(found) if fault.path not in refused))
     faults.extend(check_metadata(key, found))
-    return tuple(_problem(key, fault) for fault in faults[:_MOST_PROBLEMS])
+    return tuple(_problem(key, fault) for fault in faults)
+
+
+def _first(faults: Iterable[Fault]) -> Faults:
+    """The first errors and the first warnings, so that neither keeps the other from being told."""
+    told = {"error": 0, "warning": 0}
+    for fault in faults:
+        told[fault.level] += 1
+        if told[fault.level] <= _MOST_OF_A_LEVEL:
+            yield fault
+        elif min(told.values()) > _MOST_OF_A_LEVEL:
+            return
 
 
 def _problem(key: Key, fault: Fault) -> Problem:
