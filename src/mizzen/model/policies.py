@@ -18,6 +18,7 @@ from mizzen.model import mesh, workloads
 from mizzen.model.proxy import Labels
 
 Mode = Literal["DISABLE", "PERMISSIVE", "STRICT"]
+Targets = tuple[tuple[str, str, str], ...]
 Policy = TypeVar("Policy", AuthorizationPolicy, RequestAuthentication)
 
 _peers_by_namespace = Index("PeerAuthentication", "namespace", lambda key, _policy: (key[1],))
@@ -100,26 +101,26 @@ def _mode(mtls: MutualTLS | None) -> Mode | None:
 
 @query
 def authorization_policies(
-    db: Engine, namespace: str, labels: Labels, targets: tuple[tuple[str, str], ...] = ()
+    db: Engine, namespace: str, labels: Labels, targets: Targets = ()
 ) -> tuple[AuthorizationPolicy, ...]:
     """The policies that apply to a workload, root namespace first, then by name.
 
-    `targets` are the (kind, name) of what the workload implements, such as a managed gateway's Gateway; a policy with
-    target references applies through these only.
+    `targets` are the (group, kind, name) of what the workload implements, such as a managed gateway's Gateway; a policy
+    with target references applies through these only.
     """
     return tuple(_applying(db, _authorizations_by_namespace, namespace, labels, targets))
 
 
 @query
 def request_authentications(
-    db: Engine, namespace: str, labels: Labels, targets: tuple[tuple[str, str], ...] = ()
+    db: Engine, namespace: str, labels: Labels, targets: Targets = ()
 ) -> tuple[RequestAuthentication, ...]:
     """The token rules that apply to a workload, root namespace first, then by name."""
     return tuple(_applying(db, _requests_by_namespace, namespace, labels, targets))
 
 
 def _applying(
-    db: Engine, index: Index, namespace: str, labels: Labels, targets: tuple[tuple[str, str], ...]
+    db: Engine, index: Index, namespace: str, labels: Labels, targets: Targets
 ) -> Iterable[Policy]:
     for level in dict.fromkeys((mesh.root_namespace(db), namespace)):
         for key in db.lookup(index, level):
@@ -128,10 +129,10 @@ def _applying(
                 yield policy
 
 
-def _applies(policy: Policy, own_namespace: bool, labels: Labels, targets: tuple[tuple[str, str], ...]) -> bool:
+def _applies(policy: Policy, own_namespace: bool, labels: Labels, targets: Targets) -> bool:
     references = _references(policy)
     if references:
-        return own_namespace and any((r.kind, r.name) in targets for r in references)
+        return own_namespace and any((r.group, r.kind, r.name) in targets for r in references)
     selector = policy.spec.selector
     return selector is None or workloads.selects(workloads.freeze(selector.match_labels), labels)
 

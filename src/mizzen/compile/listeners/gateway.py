@@ -4,6 +4,7 @@ In: a proxy of kind router. Out: its listeners, which follow from Gateway object
 matters for the proxy is selected, and the shared queries are asked. Golden cases: gateway/* .
 """
 
+from mizzen.api.gateway_api.references import GATEWAY_GROUP
 from mizzen.compile import addresses
 from mizzen.compile.listeners import gateway_building, servers, settings, telemetry
 from mizzen.compile.listeners.destinations import Client
@@ -12,9 +13,10 @@ from mizzen.compile.listeners.profiles import Profile, profile
 from mizzen.compile.listeners.servers import HttpServer, Router
 from mizzen.compile.resource import Resource
 from mizzen.compile.security import applied
-from mizzen.compile.security.applied import Applied, Targets
+from mizzen.compile.security.applied import Applied
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, gateways, mesh, workloads
+from mizzen.model.policies import Targets
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -75,4 +77,4 @@ def _router(db: Engine, proxy: Proxy) -> Router:
 def _targets(labels: Labels) -> Targets:
     """What policies with target references may name: the Gateway that a managed gateway stands for."""
     name = dict(labels).get(_GATEWAY_NAME)
-    return (("Gateway", name),) if name else ()
+    return ((GATEWAY_GROUP, "Gateway", name),) if name else ()

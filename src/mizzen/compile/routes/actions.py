@@ -4,7 +4,6 @@ In: an HTTPRoute and its resolved targets. Out: fields of Envoy's Route. Golden 
 networking/vs-rewrite-redirect-respond, networking/subset-split, networking/vs-mirrors-cors-headers.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from mizzen.compile.routes import headers, retries
 from mizzen.compile.routes.destinations import RouteClient, Target, alpn_config
 from mizzen.compile.routes.route_filters import fraction
 from mizzen.compile.values import duration, wrapped
+from mizzen.model.patterns import quote
 
 _route_v3 = protos.package("envoy.config.route.v3")
 
@@ -135,7 +135,7 @@ def _apply_rewrite(
         prefix = fields["match"].get("path_separated_prefix")
         if gateway_semantics and rewrite.uri == "/" and prefix:
             action["regex_rewrite"] = {
-                "pattern": {"regex": f"^{re.escape(prefix)}(/?)(.*)"},
+                "pattern": {"regex": f"^{quote(prefix)}(/?)(.*)"},
                 "substitution": r"/\2",
             }
         else:

@@ -43,11 +43,7 @@ class _Draft:
 @query
 def configuration(db: Engine, client: GatewayClient, name: str) -> Resource:
     """The route configuration of one name."""
-    servers = [
-        s
-        for s in gateways.gateway_servers(db, client.workload)
-        if s.route_name == name
-    ]
+    servers = [s for s in gateways.gateway_servers(db, client.workload) if s.route_name == name]
     if not servers:
         return encode_configuration(name, (), known=False)
     drafts = _drafts(db, client, servers)

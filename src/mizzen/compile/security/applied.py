@@ -12,9 +12,8 @@ from mizzen.compile.filters.http import HttpPolicies
 from mizzen.compile.security import authorization, tokens
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh, policies
+from mizzen.model.policies import Targets
 from mizzen.model.proxy import Labels
-
-Targets = tuple[tuple[str, str], ...]
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -27,7 +26,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
 @query
 def applied_policies(db: Engine, namespace: str, labels: Labels, targets: Targets) -> Applied:
-    """The policies of a workload; `targets` are what a managed gateway stands for, by kind and name."""
+    """The policies of a workload; `targets` are what a managed gateway stands for, by group, kind and name."""
     root = mesh.root_namespace(db)
     asked = policies.authorization_policies(db, namespace, labels, targets)
     accepted = sorted(

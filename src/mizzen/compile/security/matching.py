@@ -7,13 +7,9 @@ Golden cases: security/authz-operations, security/authz-sources.
 
 from typing import Any
 
+from mizzen.model.patterns import quote
+
 SPIFFE = "spiffe://"
-_META = frozenset("\\.+*?()|[]{}^$")
-
-
-def quote(text: str) -> str:
-    """The text as a regular expression that matches just it."""
-    return "".join(f"\\{c}" if c in _META else c for c in text)
 
 
 def regex(pattern: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import pytest
 
 from mizzen.compile.security import matching
+from mizzen.model import patterns
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,6 @@ def test_one_star_is_a_part_of_a_trust_domain():
 def test_quoted_text_matches_only_itself(text):
     import re2
 
-    pattern = re2.compile(matching.quote(text))
+    pattern = re2.compile(patterns.quote(text))
     assert pattern.fullmatch(text)
     assert not pattern.fullmatch(text + "x")

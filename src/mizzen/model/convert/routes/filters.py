@@ -31,9 +31,9 @@ from mizzen.api.networking.virtual_service import (
 from mizzen.api.scalars import Duration
 from mizzen.model.convert.faults import Fault
 from mizzen.model.convert.routes.backends import HardFault
+from mizzen.model.patterns import quote
 
 INVALID_FILTER = "InvalidFilter"
-_MEANINGFUL = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 Filter = HTTPRouteFilter | GRPCRouteFilter
@@ -130,8 +130,3 @@ def _origin(origin: str) -> StringMatch:
         return StringMatch(exact=origin)
     pattern = quote(origin).replace(r"\*", ".*")
     return StringMatch(regex=f"^{pattern}$")
-
-
-def quote(text: str) -> str:
-    """The text as a regular expression of RE2 that matches it alone; only what has a meaning is escaped."""
-    return _MEANINGFUL.sub(r"\\\g<0>", text)
