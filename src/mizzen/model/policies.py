@@ -119,9 +119,7 @@ def request_authentications(
     return tuple(_applying(db, _requests_by_namespace, namespace, labels, targets))
 
 
-def _applying(
-    db: Engine, index: Index, namespace: str, labels: Labels, targets: Targets
-) -> Iterable[Policy]:
+def _applying(db: Engine, index: Index, namespace: str, labels: Labels, targets: Targets) -> Iterable[Policy]:
     for level in dict.fromkeys((mesh.root_namespace(db), namespace)):
         for key in db.lookup(index, level):
             policy: Policy = db.input(Key(*key))

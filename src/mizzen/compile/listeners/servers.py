@@ -200,7 +200,7 @@ def _tcp_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[
 
 
 def _sni_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[TcpServer]:
-    """One chain for each match by SNI; a server that terminates TLS, as only the Gateway API has it, lends it its TLS."""
+    """One chain for each match by SNI; a server that terminates TLS, as only the Gateway API has it, lends its TLS."""
     for ref, found in _bound(db, router, server):
         for rule in found.tls:
             for match in rule.match:
