@@ -138,6 +138,22 @@ def test_a_value_that_is_no_message_of_envoy_is_refused_with_the_parsers_reason(
     assert "connect_timeout" in refused.message
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig",
+        "envoy.extensions.filters.http.lua.v3.Lua",
+        "udpa.type.v1.TypedStruct",
+    ],
+)
+def test_types_that_some_envoy_takes_are_fine(name: str) -> None:
+    value = {"name": "a", "typed_config": {"@type": f"type.googleapis.com/{name}"}}
+    patch = {"applyTo": "HTTP_FILTER", "patch": {"operation": "INSERT_FIRST", "value": value}}
+    problems = validated.find_problems("EnvoyFilter", {"configPatches": [patch]})
+
+    assert [problem.path for problem in problems] == [""]
+
+
 def test_large_bodies_are_warned_of_and_larger_ones_refused() -> None:
     def levels(size: int) -> list[str]:
         spec = {"hosts": ["a"], "http": [{"directResponse": {"status": 200, "body": {"string": "a" * size}}}]}

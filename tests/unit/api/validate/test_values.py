@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mizzen.api.validate.faults import join_messages, list_of, quote
 from mizzen.api.validate.values.addresses import is_cidr, is_ip, unix_fault
-from mizzen.api.validate.values.expressions import expression_fault
+from mizzen.api.validate.values.expressions import expression_fault, tokens
 from mizzen.api.validate.values.headers import value_fault
 from mizzen.api.validate.values.names import (
     check_labels,
@@ -203,6 +203,17 @@ def test_expressions(text: str) -> None:
 )
 def test_what_is_no_expression(text: str) -> None:
     assert expression_fault(text) is not None
+
+
+def test_tokens_of_an_expression() -> None:
+    assert tokens("a.b >= 'c' // d") == (
+        ("name", "a"),
+        ("sign", "."),
+        ("name", "b"),
+        ("sign", ">="),
+        ("text", "'c'"),
+    )
+    assert tokens("a >=") is None
 
 
 @given(st.text(alphabet="ab.()[]{}?:!-+*/%<>=&|'\"`1 ,\n", max_size=40))

@@ -32,7 +32,7 @@ PATCHED: Mapping[ApplyTo, str] = {
 }
 """The message that a patch of each kind is."""
 
-_SECOND_API = re.compile(r"\.v2(alpha[0-9]*|beta[0-9]*)?\.")
+_SECOND_API = re.compile(r"(?:^|/)envoy\..*\.v2(?:alpha[0-9]*|beta[0-9]*)?\.[^.]+$")
 _NO_FIELD = re.compile(r'Message type "([^"]+)" has no field named "([^"]+)"')
 _NO_TYPE = re.compile(r"Can not find message descriptor by type_url: ([^\s:]+)")
 _DEEPEST = 64
