@@ -84,7 +84,6 @@ metadata: {{name: {name}}}
 spec:
   selector: {{{selector}}}
   ports: [{{name: {port_name}, port: {port}, targetPort: {target}}}]
-  {more}
 ---
 """
 
@@ -119,18 +118,16 @@ def matching(name: str, match: str, **options: Any) -> str:
     )
 
 
-def subsets(name: str, policy: str = "", more: str = "") -> str:
+def subsets(name: str) -> str:
     """A DestinationRule with the versions of the echo pods as subsets."""
     return f"""
 kind: DestinationRule
 metadata: {{name: {name}}}
 spec:
   host: {name}
-  trafficPolicy: {{{policy}}}
   subsets:
     - {{name: v1, labels: {{version: v1}}}}
     - {{name: v2, labels: {{version: v2}}}}
-  {more}
 ---
 """
 

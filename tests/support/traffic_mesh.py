@@ -270,10 +270,16 @@ class TrafficMesh:
         return [pod.name for pod in self.local.proxies() if not has_route(pod, host) or is_warming(pod)]
 
     def problems(self) -> Mapping[str, Any]:
-        """What the control plane says is not in force."""
+        """What the control plane says is not, or not wholly, in force."""
         address = self.local.state.control_plane.monitoring
         with urllib.request.urlopen(f"http://{address}/debug/problems", timeout=10) as answer:
             return dict(json.load(answer))
+
+    def errors(self) -> list[str]:
+        """Objects that are not in force, and what Envoys refused."""
+        problems = self.problems()
+        objects = [f"{item}" for item in problems["objects"] if item["level"] == "error"]
+        return [*objects, *map(str, problems["rejections"])]
 
 
 def has_route(pod: runtime.Pod, host: str) -> bool:

@@ -50,7 +50,7 @@ def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         print(
             f"ready in {ready - started:.1f} s, {len(texts)} manifests in force {time.monotonic() - ready:.1f} s later"
         )
-        assert mesh.problems() == {"objects": [], "rejections": []}
+        assert not mesh.errors(), "\n".join(mesh.errors())
         yield mesh
         assert observer.rejections(local.proxies()) == {}
 

@@ -138,7 +138,7 @@ def test_a_hash_of_the_source_address_sticks(client):
 
 @behaviour(
     service("hash-maglev"),
-    policy("hash-maglev", "loadBalancer: {consistentHash: {httpHeaderName: x-user, maglev: {}}}"),
+    policy("hash-maglev", "loadBalancer: {consistentHash: {httpHeaderName: x-user, maglev: {tableSize: 65537}}}"),
 )
 def test_a_maglev_hash_sticks(client):
     assert_sticks(client, "http://hash-maglev/", [{"x-user": f"user-{number}"} for number in range(30)])

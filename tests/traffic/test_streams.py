@@ -104,7 +104,7 @@ def test_a_tcp_route_may_depend_on_the_caller(client, visitor):
         """
 - match: [{port: 8443, sniHosts: [new.sni.example.com]}]
   route: [{destination: {host: sni, subset: v2}}]
-- match: [{port: 8443, sniHosts: ["*.example.com", sni.traffic.svc.cluster.local]}]
+- match: [{port: 8443, sniHosts: ["*.sni.example.com", other.example.com]}]
   route: [{destination: {host: sni, subset: v1}}]
 """,
         port=8443,
