@@ -12,6 +12,7 @@ One `Message` (a msgspec Struct) per shape, one top-level Struct with `metadata`
     mesh        MeshConfig, ProxyConfig, MeshNetworks, their defaults and merging
     kinds       every kind that is read: its groups, versions, scope and Struct
     decode      plain data in; an object, or Problems with the path of each fault, out
+    closed      what is enforced in place of a policy that cannot be read
     careful     the slow way of decoding: field by field, forgiving, with every fault
     shape       what decoding knows of each Struct, worked out once
     problems    what is wrong with an object, as a value

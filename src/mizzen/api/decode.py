@@ -5,8 +5,8 @@ its fields have their types, and Problems with the path of each fault. It goes b
 object of a kind that is not read is no Problem unless its group is the mesh's own. The fast way is one conversion by
 msgspec and a look at the names; whatever that refuses is read again field by field (`careful`), which forgives what
 Kubernetes and protobuf forgive and reports every fault, not only the first. Unknown fields are warnings, but for those
-of an AuthorizationPolicy: it fails as one with a wrong type does. Nothing is ever raised for what a user wrote. Rules
-beyond types are not checked here (`validate`).
+of security.istio.io: they fail as ones with a wrong type do (`closed`). Nothing is ever raised for what a user wrote.
+Rules beyond types are not checked here (`validate`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,12 +18,14 @@ from msgspec import Struct
 from mizzen.api.careful import read_carefully
 from mizzen.api.kinds import Kind, is_our_group, kind_of_api, split_api_version
 from mizzen.api.meta import LAST_APPLIED, Key, Object
-from mizzen.api.policy import AuthorizationPolicy, AuthorizationPolicySpec, Rule
+from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication, RequestAuthentication
 from mizzen.api.problems import Problem
 from mizzen.api.scalars import decode_scalar
 from mizzen.api.shape import is_plain, shape_of
 
 Outcome = Literal["decoded", "failed", "not-read"]
+
+_SECURITY = (AuthorizationPolicy, PeerAuthentication, RequestAuthentication)
 
 
 class Decoded(Struct, frozen=True, kw_only=True):
@@ -65,28 +67,13 @@ def decode_object(raw: object, *, default_namespace: str = "default") -> Decoded
         else:
             return Decoded(outcome="decoded", key=key, object=plain)
     value, problems = read_carefully(document.data, kind.type, key=key)
-    if kind.type is AuthorizationPolicy:
+    if kind.type in _SECURITY:
         problems = tuple(map(_refuse_unknown, problems))
     if not known_version:
         problems = (_unknown_version(document), *problems)
     if any(problem.level == "error" for problem in problems):
         return Decoded(outcome="failed", key=key, remains=value, problems=problems)
     return Decoded(outcome="decoded", key=key, object=value, problems=problems)
-
-
-def closed_policy(decoded: Decoded) -> AuthorizationPolicy | None:
-    """What to enforce in place of an AuthorizationPolicy that does not decode: it denies all that it selects.
-
-    If what it selects is itself unreadable, it selects its whole namespace. None for other kinds and outcomes.
-    """
-    broken = decoded.remains
-    if decoded.outcome != "failed" or not isinstance(broken, AuthorizationPolicy):
-        return None
-    selecting = ("spec.selector", "spec.targetRef", "spec.target_ref")
-    lost = any(problem.path == "spec" or problem.path.startswith(selecting) for problem in decoded.problems)
-    spec = AuthorizationPolicySpec() if lost else broken.spec
-    closed = msgspec.structs.replace(spec, action="DENY", rules=(Rule(),), provider=None)
-    return AuthorizationPolicy(metadata=broken.metadata, spec=closed)
 
 
 def _refuse_unknown(problem: Problem) -> Problem:

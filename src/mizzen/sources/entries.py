@@ -2,8 +2,8 @@
 
 In: the text of a file or of a part of it. Out: an `Entry` per object, with its line, and Findings. A text that does not
 parse, or an object that does not decode, gives an entry without an object, so that the caller can keep an earlier
-version. An AuthorizationPolicy is never just missing: its entry carries what to enforce instead, a denial of all that
-it selects, even when its text does not parse at all.
+version. A policy of security.istio.io is never just missing: its entry carries what to enforce instead (`api.closed`),
+even when its text does not parse at all.
 """
 
 import re
@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from mizzen.api.decode import Decoded, closed_policy, decode_object, unfold_lists
+from mizzen.api.closed import EFFECTS, Closed, closed_namespace, closed_policy
+from mizzen.api.decode import Decoded, decode_object, unfold_lists
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
 from mizzen.api.validate.objects import is_refused, validate_object
@@ -21,10 +22,9 @@ from mizzen.sources.documents import Document, DocumentError, Locator
 
 Outcome = Literal["decoded", "failed", "not-read", "not-an-object", "empty", "unreadable"]
 
-_POLICY = "AuthorizationPolicy"
 # Enough of YAML and JSON to recognise a policy in a text that does not parse.
 _BEFORE = r"""^[^#\n]*?(?:^|[\s{,])["']?"""
-_POLICY_LINE = re.compile(rf"""{_BEFORE}kind["']?\s*:\s*["']?{_POLICY}\b""", re.MULTILINE)
+_POLICY_LINE = re.compile(rf"""{_BEFORE}kind["']?\s*:\s*["']?({"|".join(EFFECTS)})\b""", re.MULTILINE)
 _NAME_LINE = re.compile(rf"""{_BEFORE}name["']?\s*:\s*["']?([a-z0-9.-]+)""", re.MULTILINE)
 _NAMESPACE_LINE = re.compile(rf"""{_BEFORE}namespace["']?\s*:\s*["']?([a-z0-9.-]+)""", re.MULTILINE)
 
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """As written; also of kinds that are not read."""
     key: Key | None = None
     object: Object | None = None
-    stand_in: Object | None = None
+    stand_in: Closed | None = None
     """What to serve when there is no earlier version of an object that failed."""
     problems: tuple[tuple[int, Problem], ...] = ()
     """Each with its line within the text."""
@@ -123,49 +123,44 @@ def _placed(
         yield (locator.find_line(index, path) if problem.path else line), problem
 
 
-def _close(decoded: Decoded, value: object) -> Object | None:
+def _close(decoded: Decoded, value: object) -> Closed | None:
     """What stands in for a policy that failed."""
-    if decoded.outcome != "failed" or not isinstance(value, dict) or value.get("kind") != _POLICY:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if decoded.outcome != "failed" or not isinstance(value, dict) or kind not in EFFECTS:
         return None
     closed = closed_policy(decoded)
     if closed is not None:
         return closed
     metadata = value.get("metadata")
     names: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
-    return _deny_namespace(names.get("name"), names.get("namespace"))
+    return _close_namespace(kind, names.get("name"), names.get("namespace"))
 
 
 def _unreadable(text: str, error: DocumentError) -> Iterator[Entry]:
-    """A text that does not parse; for each policy that it seems to hold, a denial of the policy's whole namespace."""
-    starts = [match.start() for match in _POLICY_LINE.finditer(text)]
-    if not starts:
+    """A text that does not parse; for each policy that it seems to hold, one that is closed for its whole namespace."""
+    found = list(_POLICY_LINE.finditer(text))
+    if not found:
         problem = Problem(code="unreadable", message=error.message)
         yield Entry(outcome="unreadable", line=1, problems=((error.line, problem),))
-    for start, end in zip([0, *starts[1:]], [*starts[1:], len(text)], strict=True) if starts else ():
+    starts = [match.start() for match in found]
+    for match, start, end in zip(found, [0, *starts[1:]], [*starts[1:], len(text)], strict=True) if found else ():
         part = text[start:end]
         name, namespace = _NAME_LINE.search(part), _NAMESPACE_LINE.search(part)
-        stand_in = _deny_namespace(name and name.group(1), namespace and namespace.group(1))
-        key = Key(_POLICY, stand_in.metadata.namespace, stand_in.metadata.name)
+        stand_in = _close_namespace(match[1], name and name.group(1), namespace and namespace.group(1))
+        key = Key(match[1], stand_in.metadata.namespace, stand_in.metadata.name)
         yield Entry(
             outcome="unreadable",
             line=text.count("\n", 0, start) + 1,
-            kind=_POLICY,
+            kind=match[1],
             key=key,
             stand_in=stand_in,
             problems=((error.line, Problem(key=key, code="unreadable", message=error.message)),),
         )
 
 
-def _deny_namespace(name: object, namespace: object) -> Object:
-    raw = {
-        "apiVersion": "security.istio.io/v1",
-        "kind": _POLICY,
-        "metadata": {
-            "name": name if isinstance(name, str) and name else "unreadable",
-            "namespace": namespace if isinstance(namespace, str) else "",
-        },
-        "spec": "unreadable",
-    }
-    closed = closed_policy(decode_object(raw))
-    assert closed is not None
-    return closed
+def _close_namespace(kind: Any, name: object, namespace: object) -> Closed:
+    return closed_namespace(
+        kind,
+        name if isinstance(name, str) and name else "unreadable",
+        namespace if isinstance(namespace, str) and namespace else "default",
+    )

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mizzen.api.closed import Closed, effect_of
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
 from mizzen.errors import SourceError
@@ -324,13 +325,14 @@ def _take_objects(file: _File, known: _File | None) -> Iterator[Finding]:
             yield from _stand_in(file, origin, entry.stand_in)
 
 
-def _stand_in(file: _File, origin: Origin, closed: Object) -> Iterator[Finding]:
+def _stand_in(file: _File, origin: Origin, closed: Closed) -> Iterator[Finding]:
     metadata = closed.metadata
     key = Key(type(closed).__name__, metadata.namespace, metadata.name)
     if key not in file.objects:
         file.objects[key] = Placed(closed, origin)
-        message = "cannot be read, so everything that it selects is denied until it can"
-        yield Finding(origin, Problem(key=key, code="denies-all", message=message))
+        effect = effect_of(closed)
+        message = f"cannot be read; until it can, {effect.message}"
+        yield Finding(origin, Problem(key=key, code=effect.code, message=message))
 
 
 def _same_or(new: Object, before: Placed | None) -> Object:

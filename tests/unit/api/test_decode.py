@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from mizzen.api.decode import closed_policy, decode_object, unfold_lists
+from mizzen.api.decode import decode_object, unfold_lists
 from mizzen.api.kube.pods import Pod
 from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key, OwnerReference
 from mizzen.api.networking.virtual_service import StringMatch, VirtualService
 from mizzen.api.networking.workload_entry import WorkloadEntry
-from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication, Rule, WasmPlugin
+from mizzen.api.policy import PeerAuthentication, WasmPlugin
 
 
 def make(kind: str, api_version: str, name: str = "a", **fields: Any) -> dict[str, Any]:
@@ -245,52 +245,6 @@ def test_decoding_leaves_the_document_as_it_was() -> None:
     before = copy.deepcopy(document)
     decode_object(document)
     assert document == before
-
-
-def test_a_broken_policy_denies_what_it_selects() -> None:
-    document = make_policy(selector={"matchLabels": {"app": "cart"}}, action="ALLOW", rules=[{"from": "nobody"}])
-    closed = closed_policy(decode_object(document))
-    assert closed is not None
-    assert closed.metadata.namespace == "shop"
-    assert closed.spec.selector is not None
-    assert closed.spec.selector.match_labels == {"app": "cart"}
-    assert (closed.spec.action, closed.spec.rules) == ("DENY", (Rule(),))
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"selector": {"matchLabels": ["app"]}, "rules": [{}]},
-        {"selector": {"matchLabels": {"app": 1}}},
-        {"targetRefs": [{"kind": "Gateway", "name": 1}]},
-        {"target_refs": 3},
-    ],
-)
-def test_a_policy_with_an_unreadable_selector_denies_its_namespace(spec: dict[str, Any]) -> None:
-    closed = closed_policy(decode_object(make_policy(**spec)))
-    assert closed is not None
-    assert closed.spec.selector is None
-    assert closed.spec.target_refs == ()
-    assert (closed.spec.action, closed.spec.rules) == ("DENY", (Rule(),))
-
-
-def test_a_policy_whose_spec_is_unreadable_denies_its_namespace() -> None:
-    closed = closed_policy(decode_object(make("AuthorizationPolicy", "security.istio.io/v1", spec=[])))
-    assert closed is not None
-    assert closed.spec.rules == (Rule(),)
-
-
-def test_a_policy_of_an_unknown_version_denies_what_it_selects() -> None:
-    document = make_policy(selector={"matchLabels": {"app": "cart"}}) | {"apiVersion": "security.istio.io/v1beat1"}
-    closed = closed_policy(decode_object(document))
-    assert closed is not None
-    assert closed.spec.selector is not None
-
-
-def test_only_broken_policies_are_closed() -> None:
-    assert closed_policy(decode_object(make_policy(rules=[{}]))) is None
-    assert closed_policy(decode_object(make_virtual_service(hosts=7))) is None
-    assert isinstance(read(make_policy(rules=[{}])), AuthorizationPolicy)
 
 
 def test_lists_are_unfolded() -> None:

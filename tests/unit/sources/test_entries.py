@@ -1,5 +1,7 @@
 """What documents come to: objects with lines, findings, and stand-ins for policies that do not decode."""
 
+import json
+
 import pytest
 
 from mizzen.api.meta import Key
@@ -141,6 +143,36 @@ def test_broken_text_with_several_policies_denies_each_namespace() -> None:
 def test_broken_json_policy_denies_its_namespace() -> None:
     (entry,) = read_json('{"kind":"AuthorizationPolicy","metadata":{"name":"x","namespace":"shop"},"spec":')
     assert closed(entry).metadata.namespace == "shop"
+
+
+@pytest.mark.parametrize(
+    ("kind", "strict"),
+    [("PeerAuthentication", {"mtls": {"mode": "PERMISSIV"}}), ("RequestAuthentication", {"jwtRules": [{"issuer": 3}]})],
+)
+def test_every_kind_of_policy_is_closed(kind: str, strict: dict) -> None:
+    head = f"apiVersion: security.istio.io/v1\nkind: {kind}\nmetadata: {{name: guard, namespace: shop}}\n"
+    text = head + "spec: " + json.dumps({"selector": {"matchLabels": {"app": "cart"}}, **strict})
+    decoded = only(text).stand_in
+    assert type(decoded).__name__ == kind
+    assert decoded is not None
+    assert decoded.spec.selector is not None
+    torn = only(text + "\n  - [").stand_in
+    assert type(torn).__name__ == kind
+    assert torn is not None
+    assert (torn.metadata.namespace, torn.metadata.name, torn.spec.selector) == ("shop", "guard", None)
+
+
+def test_broken_text_with_policies_of_several_kinds_closes_each() -> None:
+    head = "kind: List\nitems:\n"
+    items = "".join(
+        f"- kind: {kind}\n  metadata: {{name: {kind.lower()}, namespace: shop}}\n"
+        for kind in ("PeerAuthentication", "AuthorizationPolicy")
+    )
+    found = read_yaml(head + items + "  spec: [\n")
+    assert [(type(e.stand_in).__name__, e.key) for e in found] == [
+        ("PeerAuthentication", Key("PeerAuthentication", "shop", "peerauthentication")),
+        ("AuthorizationPolicy", Key("AuthorizationPolicy", "shop", "authorizationpolicy")),
+    ]
 
 
 @pytest.mark.parametrize(

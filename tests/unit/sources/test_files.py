@@ -291,6 +291,19 @@ def test_unreadable_policy_without_an_earlier_version_denies(folder: Folder, tex
     assert folder.codes()[-1] == "denies-all"
 
 
+def test_unreadable_peer_authentication_demands_mutual_tls_until_it_can_be_read(folder: Folder) -> None:
+    head = "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: p, namespace: shop}\n"
+    folder.write("a.yaml", head + "spec: {mtls: {mode: PERMISSIV}}\n")
+    folder.scan()
+    key = Key("PeerAuthentication", "shop", "p")
+    assert folder.tree.objects[key].object.spec.mtls.mode == "STRICT"
+    assert folder.codes()[-1] == "requires-mtls"
+    folder.write("a.yaml", head + "spec: {mtls: {mode: PERMISSIVE}}\n")
+    folder.scan()
+    assert folder.tree.objects[key].object.spec.mtls.mode == "PERMISSIVE"
+    assert folder.codes() == []
+
+
 @pytest.mark.parametrize("text", [policy("ALOW"), policy(tail="  rules: [\n")])
 def test_unreadable_policy_with_an_earlier_version_keeps_that(folder: Folder, text: str) -> None:
     folder.write("a.yaml", policy("AUDIT"))
