@@ -10,12 +10,14 @@ from typing import Any
 
 import msgspec
 
+from mizzen.analysis.settings import settings
 from mizzen.api.kube.pods import Pod, PodTemplate
 from mizzen.api.meta import Key, LabelSelector
 from mizzen.incremental import Engine, Index, query
 from mizzen.model.proxy import Labels
 from mizzen.model.workloads import freeze
 
+BUILT_IN_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 TEMPLATE_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
 
 _all: dict[str, Index] = {}
@@ -140,9 +142,9 @@ def has_pods(db: Engine) -> bool:
 
 @query
 def namespaces(db: Engine) -> tuple[str, ...]:
-    """The Namespaces; where there is none among the objects, the namespaces that objects stand in."""
-    written = tuple(key.name for key in keys(db, "Namespace"))
+    """The Namespaces, and those that every cluster has; where there is none among the objects, those they stand in."""
+    written = {key.name for key in keys(db, "Namespace")}
     if written:
-        return written
+        return tuple(sorted({*written, *BUILT_IN_NAMESPACES, settings(db).istio_namespace}))
     kinds = ("Service", "Pod", *TEMPLATE_KINDS, "ServiceEntry", "AuthorizationPolicy", "VirtualService")
     return tuple(sorted({key.namespace for kind in kinds for key in keys(db, kind)}))

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from mizzen.analysis import catalogue
 from mizzen.analysis.cluster import Condition, conditions_key
 from mizzen.analysis.findings import Finding, report
+from mizzen.api.gateway_api.statuses import GatewayStatus, RouteStatus
 from mizzen.api.meta import Key
 from mizzen.incremental import Engine, query
+from mizzen.model.convert.status.objects import status
 
 _WAYPOINT = frozenset({"istio.io/WaypointBound"})
 _ATTACHED = frozenset({"Accepted", "Programmed", "ResolvedRefs"})
@@ -38,7 +40,20 @@ def check_conditions(db: Engine, key: Key) -> tuple[Finding, ...]:
 
 def _conditions(db: Engine, key: Key) -> tuple[Condition, ...]:
     written: tuple[Condition, ...] | None = db.input(conditions_key(key))
-    return written or ()
+    return written or _computed(db, key)
+
+
+@query
+def _computed(db: Engine, key: Key) -> tuple[Condition, ...]:
+    """What Mizzen would write to an object of the Gateway API, of a route for all its parents."""
+    found = status(db, key)
+    if isinstance(found, RouteStatus):
+        conditions = [each for parent in found.parents for each in parent.conditions]
+    elif isinstance(found, GatewayStatus):
+        conditions = list(found.conditions)
+    else:
+        return ()
+    return tuple(Condition(type=c.type, status=c.status, reason=c.reason, message=c.message) for c in conditions)
 
 
 def _is_negative(each: Condition) -> bool:

@@ -14,6 +14,7 @@ from mizzen.incremental import Engine, Index, query
 from mizzen.model import mesh
 
 _ALLOCATING = ("ISTIO_META_DNS_AUTO_ALLOCATE", "PILOT_ENABLE_IP_AUTOALLOCATE")
+_AUTO_ALLOCATE = "networking.istio.io/enable-autoallocate-ip"
 _EVERYBODY = "*"
 
 
@@ -23,13 +24,23 @@ def check_addresses(db: Engine, key: Key) -> tuple[Finding, ...]:
     found: ServiceEntry | None = db.input(key)
     if found is None or found.spec.addresses or (found.status is not None and found.status.addresses):
         return ()
-    if _allocates(db):
+    if _gets_addresses(found) or _allocates(db):
         return ()
     return tuple(
         report(catalogue.SERVICE_ENTRY_ADDRESSES_REQUIRED, key, path=f"spec.ports[{index}].protocol")
         for index, port in enumerate(found.spec.ports)
         if port.protocol.upper() in ("", "TCP")
     )
+
+
+def _gets_addresses(found: ServiceEntry) -> bool:
+    """Whether the control plane gives addresses to the entry's hosts, as it writes them into a live object's status.
+
+    Golden cases: networking/se-protocols, networking/se-static-and-none.
+    """
+    has_name = any(not host.startswith("*") for host in found.spec.hosts)
+    opted_out = found.metadata.labels.get(_AUTO_ALLOCATE) == "false"
+    return has_name and found.spec.resolution not in ("NONE", "DYNAMIC_DNS") and not opted_out
 
 
 @query
