@@ -9,9 +9,9 @@ from typing import Any
 from mizzen.api.networking.traffic_policy import ConnectionPoolSettings, TrafficPolicy
 from mizzen.compile.clusters.draft import Draft
 from mizzen.compile.clusters.pools import apply_connection_pool, apply_http_version, apply_retry_budget
-from mizzen.compile.clusters.stat_names import cluster_stat_name
 from mizzen.compile.clusters.static import LOOPBACK_SOURCE
 from mizzen.compile.context import ClientTraits
+from mizzen.compile.filters.stat_names import fill_pattern
 from mizzen.compile.resource import Resource, encode_resource
 from mizzen.compile.values import socket_address
 from mizzen.incremental import Engine, query
@@ -51,10 +51,9 @@ def _build(
     config = mesh.mesh_config(db)
     primary = targets[0]
     name = names.subset_key(names.INBOUND, number, "", "")
-    stat_name = cluster_stat_name(
-        config.inbound_cluster_stat_name, name, primary.service, primary.port, target_port=number
-    )
-    draft = Draft(name, stat_name=stat_name)
+    pattern, port = config.inbound_cluster_stat_name, primary.port
+    filled = fill_pattern(pattern, primary.service, port=port.number, port_name=port.name, target_port=number)
+    draft = Draft(name, stat_name=filled or name)
     draft.set_default_thresholds()
     _apply_address(db, draft, client, number)
     rule = destination_rules.destination_rule(db, namespace, primary.service.host, primary.service.namespace, ())

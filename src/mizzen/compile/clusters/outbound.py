@@ -21,10 +21,10 @@ from mizzen.compile.clusters.pools import (
     apply_outlier_detection,
     apply_retry_budget,
 )
-from mizzen.compile.clusters.stat_names import cluster_stat_name
 from mizzen.compile.clusters.transport import MeshTls, Peer, apply_transport, wrap_in_proxy_protocol
 from mizzen.compile.context import ClientTraits
 from mizzen.compile.filters import peers
+from mizzen.compile.filters.stat_names import fill_pattern
 from mizzen.compile.resource import Resource, encode_resource
 from mizzen.compile.values import ADS_SOURCE, percent
 from mizzen.incremental import Engine, query
@@ -115,7 +115,9 @@ def _build(
     key = (port.number, subset_name, found.host)
     name = names.sni_key(*key) if sni_routed else names.subset_key(names.OUTBOUND, *key)
     policy = effective_policy(db, rule, port.number, subset)
-    draft = Draft(name, stat_name=cluster_stat_name(config.outbound_cluster_stat_name, name, found, port, subset_name))
+    pattern = config.outbound_cluster_stat_name
+    filled = fill_pattern(pattern, found, port=port.number, port_name=port.name, subset=subset_name)
+    draft = Draft(name, stat_name=filled or name)
     draft.set_default_thresholds()
     setting = locality_setting(policy.load_balancer, found.traffic_distribution, config)
     if found.resolution in DNS_RESOLUTIONS:

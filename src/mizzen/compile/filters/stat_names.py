@@ -1,6 +1,7 @@
 """Names under which Envoy counts, by the patterns of the mesh config.
 
-In: a pattern such as `%SERVICE%_%SERVICE_PORT%` and the parts of a service. Out: the pattern filled in.
+In: a pattern such as `%SERVICE%_%SERVICE_PORT%` and the parts of a service. Out: the pattern filled in, for clusters,
+connection managers and TCP proxies alike.
 Golden case: networking/mesh-connections.
 """
 

@@ -20,7 +20,7 @@ from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Chain, HttpChain, Match, OutboundPlan
 from mizzen.compile.listeners.streams import Target
 from mizzen.incremental import Engine, attempt, query
-from mizzen.model import endpoints, scope
+from mizzen.model import endpoints, mesh, names, scope
 from mizzen.model.protocols import Protocol
 from mizzen.model.scope import EgressListener, ScopeId
 from mizzen.model.services import UNSPECIFIED, Port, Service
@@ -103,7 +103,8 @@ def _listener_entries(
     refs = streams.stream_services(db, client.scope, index)
     aliases: dict[str, tuple[str, ...]] = {}
     for alias, host in listener.aliases:
-        aliases[host] = (*aliases.get(host, ()), alias)
+        own_domain = f"{client.namespace}.svc.{mesh.domain(db)}"
+        aliases[host] = (*aliases.get(host, ()), alias, *names.alternates(alias, own_domain))
     for service in listener.services:
         if service.resolution == "alias":
             continue

@@ -9,42 +9,6 @@ from collections.abc import Iterable
 from mizzen.model import names
 
 
-def alternates(host: str, dns_domain: str) -> list[str]:
-    """The shorter and longer spellings under which a client's resolver finds `host`."""
-    if names.is_ip(host):
-        return []
-    found = [f"{host}."]
-    suffix_at = dns_domain.find(".svc.")
-    if suffix_at >= 0:
-        found.extend(_kubernetes_forms(host, dns_domain[:suffix_at], dns_domain[suffix_at:]))
-    else:
-        found.extend(_shared_suffix_forms(host, dns_domain))
-    return found
-
-
-def _kubernetes_forms(host: str, own_namespace: str, suffix: str) -> list[str]:
-    if not host.endswith(suffix):
-        return []
-    name, dot, namespace = host.removesuffix(suffix).partition(".")
-    if not dot or "." in namespace:
-        return []
-    if namespace == own_namespace:
-        return [name, f"{name}.{namespace}.svc", f"{name}.{namespace}"]
-    return [f"{name}.{namespace}", f"{name}.{namespace}.svc"]
-
-
-def _shared_suffix_forms(host: str, dns_domain: str) -> list[str]:
-    labels, own = host.split("."), dns_domain.split(".")
-    shared = 0
-    while shared < min(len(labels), len(own)) and labels[-1 - shared] == own[-1 - shared]:
-        shared += 1
-    unique = labels[: len(labels) - shared]
-    if not shared or not unique:
-        return []
-    text = ".".join(unique)
-    return [text, f"{text}.{labels[len(unique)]}"] if len(unique) == 2 else [text]
-
-
 def service_domains(
     hosts: Iterable[str], dns_domain: str, *, addresses: Iterable[str], headless: bool, port: int | None
 ) -> list[str]:
@@ -53,7 +17,7 @@ def service_domains(
     found: list[str] = []
     for host in hosts:
         found.append(host)
-        found.extend(alternates(host, dns_domain))
+        found.extend(names.alternates(host, dns_domain))
     if headless:
         found.extend([f"*.{domain}" for domain in found])
     found.extend(names.bracketed(a) for a in addresses)

@@ -140,3 +140,24 @@ def test_workloads_with_labels_that_no_route_asks_for_share_their_plans():
         sidecar.listeners(db, listener_mesh.proxy_at(f"10.0.0.{i + 1}", name=f"p-{i}", LABELS=labels))
     ports_of_the_host, kinds_of_client = 2, 2
     assert db.runs_by_query["routed_chains"] == ports_of_the_host * kinds_of_client
+
+
+def test_clients_may_ask_a_tls_service_without_an_address_by_every_spelling_of_its_aliases():
+    nameless = """
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: vault, namespace: shop}
+spec: {hosts: [vault.example.com], ports: [{name: tls, number: 8200, protocol: TLS}], resolution: NONE}
+"""
+    alias = """
+apiVersion: v1
+kind: Service
+metadata: {name: safe, namespace: shop}
+spec: {type: ExternalName, externalName: vault.example.com, ports: [{name: tls, port: 8200}]}
+"""
+    names = chains("0.0.0.0_8200", nameless, alias)[0]["filterChainMatch"]["serverNames"]
+    full = {"vault.example.com", "safe.shop.svc.cluster.local", "safe.shop.svc.cluster.local."}
+    assert set(names) == full | {"safe", "safe.shop", "safe.shop.svc"}
+    elsewhere = listener_mesh.proxy_at(namespace="web")
+    other = chains("0.0.0.0_8200", nameless, alias, proxy=elsewhere)[0]["filterChainMatch"]["serverNames"]
+    assert set(other) == full | {"safe.shop", "safe.shop.svc"}
