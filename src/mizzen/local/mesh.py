@@ -18,6 +18,7 @@ import msgspec
 
 from mizzen.errors import MizzenError
 from mizzen.local import publishing, runtime
+from mizzen.local.advice import Advice
 from mizzen.local.control_plane import ControlPlane
 from mizzen.local.fleet import Fleet
 from mizzen.local.net import dns, network
@@ -61,6 +62,7 @@ class Mesh:
         self._control_addresses: Mapping[str, str] = {}
         self._forwarders: list[Forwarder] = []
         self._told: set[str] = set()
+        self._advice = Advice()
         self._was_ready = False
 
     async def run(self) -> None:
@@ -99,6 +101,8 @@ class Mesh:
         self._inventory.take(self._source.contents.objects)
         for finding in batch.findings:
             self._tell_once(f"{finding.problem.level}: {finding}")
+        for line in self._advice.errors(self._source.contents.objects, self._source.contents.origins):
+            self._tell_once(line)
         for key in self._inventory.unrun():
             self._tell_once(f"warning: {key}: a local mesh does not run it")
 
