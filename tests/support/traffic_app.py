@@ -120,6 +120,7 @@ async def serve_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
             headers=pairs,
             body=body.decode("utf-8", "replace"),
             sni=getattr(secured, "asked_name", None),
+            alpn=secured.selected_alpn_protocol() if secured else None,
             certificate=describe_client(secured),
         )
         await asyncio.sleep(float(headers.get("x-delay", "0")))
@@ -164,6 +165,14 @@ async def serve_greeting(reader: asyncio.StreamReader, writer: asyncio.StreamWri
     await serve_lines(reader, writer)
 
 
+async def serve_echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers line by line, and says so when the client has ended."""
+    await serve_lines(reader, writer)
+    with contextlib.suppress(ConnectionError):
+        writer.write(f"END {POD}\n".encode())
+        await writer.drain()
+
+
 async def serve_lines(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(ConnectionError):
         while line := await reader.readline():
@@ -176,6 +185,8 @@ def build_tls() -> ssl.SSLContext:
     """The server's certificate, and the name that the client asked for kept on its connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.environ["TLS_CERTIFICATE"], os.environ["TLS_KEY"])
+    # The words of the mesh would be chosen if anybody said them to a server outside.
+    context.set_alpn_protocols(["istio-http/1.1", "istio", "istio-peer-exchange", "http/1.1"])
     if ca := os.environ.get("TLS_CLIENT_CA"):
         context.load_verify_locations(ca)
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -245,7 +256,7 @@ async def start(kind: str, port: int) -> None:
     if kind == "grpc":
         await start_grpc(port)
         return
-    serve: Serve = {"greet": serve_greeting, "echo": serve_lines}.get(kind, serve_http)
+    serve: Serve = {"greet": serve_greeting, "echo": serve_echo}.get(kind, serve_http)
 
     async def serve_and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

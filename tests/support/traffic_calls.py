@@ -163,14 +163,16 @@ def call_tcp(
     timeout: float = 10.0,
     count: int = 1,
     held: bool = False,
+    finish: bool = False,
 ) -> list[Result]:
     """So many connections: says something, then reads lines until enough came or the other side ends.
 
-    `held` keeps every connection open until the last one is done.
+    `held` keeps every connection open until the last one is done; `finish` ends the own side before reading.
     """
     results, open_sockets = [], []
     for _ in range(count):
         result: Result = {"lines": [], "error": "", "peer": {}}
+        started = time.monotonic()
         try:
             connection = socket.create_connection(_split(address, 0), timeout)
             open_sockets.append(connection)
@@ -180,6 +182,8 @@ def call_tcp(
                 result["peer"] = dict(item[0] for item in (connection.getpeercert() or {}).get("subject", ()))
             if say:
                 connection.sendall(say.encode())
+            if finish:
+                connection.shutdown(socket.SHUT_WR)
             with connection.makefile("rb") as stream:
                 for _ in range(lines):
                     if not (line := stream.readline()):
@@ -191,7 +195,7 @@ def call_tcp(
         if not held:
             while open_sockets:
                 open_sockets.pop().close()
-        results.append(result)
+        results.append({**result, "seconds": time.monotonic() - started})
     for opened in open_sockets:
         opened.close()
     return results

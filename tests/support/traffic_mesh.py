@@ -30,6 +30,8 @@ _WARMING = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warmin
 PORTS = ("http=8080", "greet=9000", "echo=9001", "tls=8443", "grpc=9090")
 SNIFFED_PORTS = ("http=8081", "echo=9002", "grpc=9091")
 """For Services that leave the protocol out: a port that two Services share is what the first of them says."""
+UNKNOWN_PORTS = ("http=8082",)
+"""No Service has these."""
 
 BASE = """
 kind: Namespace
@@ -134,9 +136,9 @@ def build_pod(
     }
     container = {
         "name": "app",
-        "command": ["python3", "traffic_app.py", f"{root}/control/app.sock", *PORTS, *SNIFFED_PORTS],
+        "command": ["python3", "traffic_app.py", f"{root}/control/app.sock", *PORTS, *SNIFFED_PORTS, *UNKNOWN_PORTS],
         "env": [{"name": key, "value": value} for key, value in environ.items()],
-        "readinessProbe": {"tcpSocket": {"port": 9091}},
+        "readinessProbe": {"tcpSocket": {"port": 8082}},
         "volumeMounts": [{"name": "control", "mountPath": "/control"}, {"name": "tls", "mountPath": "/tls"}],
     }
     spec = {

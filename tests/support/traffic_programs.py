@@ -34,6 +34,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[Pair, ...] = ()
     body: str = ""
     sni: str | None = None
+    alpn: str | None = None
     certificate: str = ""
     """The common name of the client's own certificate, where it showed one."""
     metadata: Mapping[str, str] = {}
@@ -90,6 +91,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: tuple[str, ...]
     error: str
+    seconds: float
     peer: Mapping[str, str] = {}
 
 
@@ -145,7 +147,7 @@ class Program:
         return answer
 
     def connect(self, address: str, *, count: int = 1, **more: Any) -> list[Line]:
-        """TCP connections; more: say, lines, tls, timeout, held."""
+        """TCP connections; more: say, lines, tls, timeout, held, finish."""
         return msgspec.convert(self.order("tcp", address=address, count=count, **more), list[Line])
 
     def resolve(self, name: str) -> list[str]:

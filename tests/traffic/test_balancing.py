@@ -41,6 +41,21 @@ def test_weights_split_requests(client):
 
 
 @behaviour(
+    routes(
+        "weightless",
+        """
+- route:
+    - {destination: {host: weightless, subset: v1}, weight: 0}
+    - {destination: {host: weightless, subset: v2}, weight: 100}
+""",
+    ),
+    subsets("weightless"),
+)
+def test_a_weight_of_zero_gets_nothing(client):
+    assert set(count_pods(client.send("http://weightless/", count=40))) == {"far"}
+
+
+@behaviour(
     service("weighted-other", selector="app: echo, place: far"),
     routes(
         "weighted-hosts",

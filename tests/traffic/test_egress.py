@@ -69,6 +69,7 @@ spec:
 def test_a_sidecar_adds_tls_to_what_leaves_the_mesh(client):
     seen = client.get("http://originated.example.com/").seen
     assert (seen.kind, seen.sni, seen.pod, seen.peer) == ("https", "outer.example.com", "outer", client.address)
+    assert seen.alpn in (None, "http/1.1")
 
 
 @behaviour(
@@ -141,3 +142,44 @@ def test_a_server_whose_certificate_is_not_trusted_is_not_spoken_to(client, oute
     (line,) = mesh.logged("egress", "untrusted.example.com")
     assert "URX,UF" in line
     assert "CERTIFICATE_VERIFY_FAILED" in line
+
+
+@behaviour(
+    WORLD,
+    outside("sealed", "{number: 80, name: http, protocol: HTTP, targetPort: 8080}"),
+    """
+kind: Gateway
+metadata: {name: sealed}
+spec:
+  selector: {gateway: egress}
+  servers:
+    - hosts: [sealed.example.com]
+      port: {number: 443, name: https-sealed, protocol: HTTPS}
+      tls: {mode: ISTIO_MUTUAL}
+---
+kind: DestinationRule
+metadata: {name: sealed}
+spec:
+  host: egress.gateways.svc.cluster.local
+  subsets:
+    - name: sealed
+      trafficPolicy:
+        portLevelSettings: [{port: {number: 443}, tls: {mode: ISTIO_MUTUAL, sni: sealed.example.com}}]
+---
+kind: VirtualService
+metadata: {name: sealed}
+spec:
+  hosts: [sealed.example.com]
+  gateways: [mesh, sealed]
+  http:
+    - match: [{gateways: [mesh], port: 80}]
+      route: [{destination: {host: egress.gateways.svc.cluster.local, subset: sealed, port: {number: 443}}}]
+    - match: [{gateways: [sealed], port: 443}]
+      headers: {request: {set: {x-caller: "%DOWNSTREAM_PEER_URI_SAN%"}}}
+      route: [{destination: {host: sealed.example.com, port: {number: 80}}}]
+""",
+)
+def test_the_egress_gateway_knows_its_callers_by_mutual_tls(client, mesh):
+    seen = client.get("http://sealed.example.com/").seen
+    assert (seen.kind, seen.peer) == ("http", mesh.pod("egress").address)
+    assert seen.header("x-caller") == "spiffe://cluster.local/ns/traffic/sa/client"

@@ -296,3 +296,74 @@ spec:
 def test_mutual_tls_of_the_mesh_crosses_a_gateway_unopened(client):
     seen = client.get("http://crossed.example.com/").seen
     assert (seen.pod, seen.caller) == ("near", "spiffe://cluster.local/ns/traffic/sa/client")
+
+
+@behaviour(
+    service("joined"),
+    """
+kind: Gateway
+metadata: {name: joined}
+spec:
+  selector: {gateway: ingress}
+  servers: [{hosts: ["*.joined.example.com"], port: {number: 80, name: http, protocol: HTTP}}]
+---
+kind: VirtualService
+metadata: {name: joined-a}
+spec:
+  hosts: [shop.joined.example.com]
+  gateways: [joined]
+  http:
+    - match: [{uri: {prefix: /a}}]
+      headers: {request: {set: {x-route: a}}}
+      route: [{destination: {host: joined}}]
+---
+kind: VirtualService
+metadata: {name: joined-b}
+spec:
+  hosts: [shop.joined.example.com]
+  gateways: [joined]
+  http:
+    - match: [{uri: {prefix: /b}}]
+      headers: {request: {set: {x-route: b}}}
+      route: [{destination: {host: joined}}]
+---
+kind: VirtualService
+metadata: {name: joined-others}
+spec:
+  hosts: ["*.joined.example.com"]
+  gateways: [joined]
+  http:
+    - headers: {request: {set: {x-route: others}}}
+      route: [{destination: {host: joined}}]
+""",
+)
+def test_routes_of_several_objects_for_one_host_are_joined_and_the_closest_host_wins(outer, door):
+    for host, path, route in (("shop", "/a", "a"), ("shop", "/b", "b"), ("other", "/a", "others")):
+        assert outer.get(f"http://{host}.joined.example.com{path}", address=f"{door}:8080").route == route
+    assert outer.get("http://shop.joined.example.com/c", address=f"{door}:8080").status == 404
+
+
+@behaviour(
+    service("opened", port=9000, port_name="tcp", target=9000, selector="app: echo, place: near"),
+    secret("opened-cert", "opened.example.com"),
+    """
+kind: Gateway
+metadata: {name: opened}
+spec:
+  selector: {gateway: ingress}
+  servers:
+    - hosts: [opened.example.com]
+      port: {number: 443, name: tls-opened, protocol: TLS}
+      tls: {mode: SIMPLE, credentialName: opened-cert}
+---
+kind: VirtualService
+metadata: {name: opened}
+spec:
+  hosts: [opened.example.com]
+  gateways: [opened]
+  tcp: [{match: [{port: 443}], route: [{destination: {host: opened, port: {number: 9000}}}]}]
+""",
+)
+def test_tls_may_end_at_the_gateway_for_what_is_not_http(outer, door):
+    (line,) = outer.connect(f"{door}:8443", tls={**TRUSTING, "sni": "opened.example.com"})
+    assert line.lines == ("HELLO near v1",)

@@ -42,7 +42,45 @@ def test_a_service_has_its_names_and_no_other(client, scoped):
     for name in addresses:
         assert client.get(f"http://{name}/").status == 200, name
     assert client.get(f"http://{address}/").status == 200
+    assert client.get("http://NAMED:80/").status == 200
     assert scoped.resolve("named") == client.resolve("nobody") == []
+    assert client.ask_dns(full, "AAAA")["error"] == "NoAnswer"
+    assert client.ask_dns("nobody.traffic.svc.cluster.local")["error"] == "NXDOMAIN"
+
+
+@behaviour(service("from-outside"))
+def test_who_has_no_sidecar_reaches_a_service_in_plain(outer, echoes):
+    answers = outer.send("http://from-outside.traffic.svc.cluster.local/", count=30, reuse=False)
+    assert set(count_pods(answers)) == echoes.names
+    assert {answer.seen.caller for answer in answers} == {""}
+
+
+@behaviour(service("itself", selector="app: echo, place: near"))
+def test_a_pod_reaches_itself_by_its_service_and_by_its_address(mesh):
+    near = mesh["near"]
+    seen = near.get("http://itself/").seen
+    assert (seen.pod, seen.caller) == ("near", "spiffe://cluster.local/ns/traffic/sa/echo")
+    assert near.get(f"http://{near.address}:8080/").pod == near.get("http://127.0.0.1:8080/").pod == "near"
+
+
+@behaviour()
+def test_ports_that_no_service_has_are_reached_by_the_pods_address(client, mesh):
+    for port in (8081, 8082):
+        seen = client.get(f"http://{mesh['near'].address}:{port}/").seen
+        assert (seen.pod, seen.port) == ("near", port)
+
+
+@behaviour(service("unmarked"))
+def test_what_sidecars_tell_each_other_by_a_header_is_seen_by_no_program(client, outer):
+    """Whoever sends it, and no server outside hears of it."""
+    forged = {"x-mizzen-peer": "forged;by;a;program;;;"}
+    answers = [
+        client.get("http://unmarked/"),
+        client.get("http://unmarked/", headers=forged),
+        outer.get("http://unmarked.traffic.svc/", headers=forged),
+        client.get(f"http://{outer.address}:8080/"),
+    ]
+    assert [answer.seen.header("x-mizzen-peer") for answer in answers] == [""] * 4
 
 
 @behaviour(

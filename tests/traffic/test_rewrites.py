@@ -52,6 +52,19 @@ def test_the_authority_is_rewritten(client):
     assert client.get("http://rewrite-authority/").seen.header("host") == "other.example.com"
 
 
+@behaviour(
+    routes(
+        "host-header",
+        """
+- headers: {request: {set: {Host: set.example.com}}}
+  route: [{destination: {host: host-header}}]
+""",
+    )
+)
+def test_the_authority_may_be_set_as_a_header(client):
+    assert client.get("http://host-header/").seen.header("host") == "set.example.com"
+
+
 REDIRECTS = routes(
     "redirect",
     """

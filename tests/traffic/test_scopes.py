@@ -1,5 +1,7 @@
 """What a proxy sees and lets through: Sidecars, outbound policies, visibility."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from traffic_manifests import behaviour, routes, service
 
@@ -42,7 +44,15 @@ spec:
   selector: {app: solo}
   ports:
     - {name: http, port: 80, targetPort: 9980}
+    - {name: http-narrow, port: 81, targetPort: 9981}
+    - {name: http-plain, port: 82, targetPort: 9982}
     - {name: tcp, port: 9000, targetPort: 9990}
+---
+kind: PeerAuthentication
+metadata: {name: solo}
+spec:
+  selector: {matchLabels: {app: solo}}
+  portLevelMtls: {9982: {mode: DISABLE}}
 ---
 kind: Sidecar
 metadata: {name: solo}
@@ -50,6 +60,11 @@ spec:
   workloadSelector: {labels: {app: solo}}
   ingress:
     - port: {number: 9980, protocol: HTTP, name: http}
+      defaultEndpoint: 127.0.0.1:8080
+    - port: {number: 9981, protocol: HTTP, name: http-narrow}
+      defaultEndpoint: 127.0.0.1:8080
+      connectionPool: {http: {http2MaxRequests: 1}}
+    - port: {number: 9982, protocol: HTTP, name: http-plain}
       defaultEndpoint: 127.0.0.1:8080
     - port: {number: 9990, protocol: TCP, name: tcp}
       defaultEndpoint: 0.0.0.0:9000
@@ -76,6 +91,17 @@ def test_a_sidecars_ingress_leads_a_port_to_where_the_program_listens(client):
 @behaviour(SOLO)
 def test_a_sidecars_ingress_carries_tcp_too(client):
     assert client.connect("solo:9000")[0].lines == ("HELLO solo ",)
+
+
+@behaviour(SOLO)
+def test_a_sidecar_limits_what_it_lets_in(client):
+    answers = client.send("http://solo:81/", count=3, workers=3, headers={"x-delay": "1.5"})
+    assert sorted(answer.status for answer in answers) == [200, 503, 503]
+
+
+@behaviour(SOLO)
+def test_callers_speak_plain_to_a_port_without_mutual_tls(client):
+    assert client.get("http://solo:82/").seen.caller == ""
 
 
 @behaviour(SOLO, service("local", port=8888))
@@ -169,6 +195,19 @@ def test_the_rule_of_the_callers_namespace_goes_first(client, scoped):
     assert scoped.get("http://shown.traffic/").seen.caller == ""
     assert client.get("http://shown/").seen.caller == "spiffe://cluster.local/ns/traffic/sa/client"
     assert client.get("http://in-plain/").seen.caller == "spiffe://cluster.local/ns/traffic/sa/client"
+
+
+@behaviour(service("in-flight"))
+def test_a_request_in_flight_survives_a_change(client, mesh):
+    """Routes, clusters and listeners change while it waits."""
+    change = TAKEN_AWAY.replace("taken-away", "in-flight") + "---" + service("newcomer", port=8123)
+    with ThreadPoolExecutor(2) as threads:
+        request = threads.submit(client.get, "http://in-flight/", headers={"x-delay": "4"})
+        mesh.apply("in-flight", [change])
+        assert not request.done(), "the change took longer than the request"
+        assert client.get("http://in-flight/").route == "there"
+        assert (request.result().status, request.result().route) == (200, "")
+    mesh.apply("in-flight", [])
 
 
 TAKEN_AWAY = """

@@ -121,6 +121,32 @@ def test_a_tls_connection_is_routed_by_its_name(client, name, version):
     assert (answer.seen.version, answer.seen.sni) == (version, name)
 
 
+@behaviour(service("half-closed", port=9001, port_name="tcp", target=9001))
+def test_an_end_of_the_callers_side_is_passed_on_and_the_answer_still_comes(client):
+    (line,) = client.connect("half-closed:9001", say="one\ntwo\n", lines=3, finish=True)
+    assert [text.split()[-1] for text in line.lines[:2]] == ["one", "two"]
+    assert line.lines[2].startswith("END ")
+
+
+@behaviour(service("tcp-on-80", port_name="tcp", target=9000), service("http-on-80"))
+def test_tcp_and_http_services_share_a_port_number(client):
+    assert client.connect("tcp-on-80:80")[0].lines[0].startswith("HELLO ")
+    assert client.get("http://http-on-80/").seen.caller == CLIENT
+
+
+@behaviour(
+    service("idle", port=9001, port_name="tcp", target=9001),
+    policy("idle", "connectionPool: {tcp: {idleTimeout: 1s}}"),
+    service("short-lived", port=9001, port_name="tcp", target=9001),
+    policy("short-lived", "connectionPool: {tcp: {maxConnectionDuration: 1s}}"),
+)
+@pytest.mark.parametrize("name", ["idle", "short-lived"])
+def test_tcp_connections_end_when_their_time_is_over(client, name):
+    (line,) = client.connect(f"{name}:9001", say="hello\n", lines=9, timeout=30)
+    assert (len(line.lines), line.error) == (1, "closed")
+    assert 0.9 < line.seconds < 20
+
+
 def plain_outside(name: str, port: int, policy: str) -> str:
     """An outside host with one TCP port, and a rule for it."""
     return f"""
