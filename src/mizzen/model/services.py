@@ -133,7 +133,7 @@ def kube_service(db: Engine, namespace: str, name: str) -> Service | None:
     host = names.service_host(name, namespace, mesh.domain(db))
     spec, annotations = found.spec, found.metadata.annotations
     alias = spec.type == "ExternalName"
-    addresses = tuple(a for a in (spec.cluster_ips or (spec.cluster_ip,)) if a and a != "None")
+    addresses = tuple(a for a in (spec.cluster_ips or (spec.cluster_ip,)) if names.is_ip(a))
     return Service(
         id=ServiceId(key, host),
         host=host,

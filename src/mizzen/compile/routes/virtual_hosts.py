@@ -10,6 +10,7 @@ import msgspec
 
 from mizzen import protos
 from mizzen.compile.resource import Resource
+from mizzen.compile.routes.refusals import is_domain
 from mizzen.compile.routes.virtual_service import EncodedRoute
 
 _route_v3 = protos.package("envoy.config.route.v3")
@@ -49,9 +50,34 @@ def encode_configuration(
     }
     head = _route_v3.RouteConfiguration(name=name, validate_clusters={}, **(fields if known else {}))
     data = protos.encode(head) + b"".join(
-        protos.length_delimited(_VIRTUAL_HOSTS, encode_virtual_host(h)) for h in hosts
+        protos.length_delimited(_VIRTUAL_HOSTS, encode_virtual_host(h)) for h in _with_sound_domains(hosts)
     )
     return Resource(name, protos.encode_any(_route_v3.RouteConfiguration.DESCRIPTOR.full_name, data))
+
+
+def _with_sound_domains(hosts: Iterable[VirtualHost]) -> Iterable[VirtualHost]:
+    """Hosts whose domains Envoy takes; it refuses the whole configuration for a domain in vain, or in two of them.
+
+    No object that passed validation gets here with one. Of two hosts the first keeps a domain, but the last keeps `*`,
+    which is what meets everything else.
+    """
+    listed = list(hosts)
+    domains = [domain.lower() for host in listed for domain in host.domains]
+    if len(set(domains)) == len(domains) and all(map(is_domain, domains)):
+        return listed
+    last = max((place for place, host in enumerate(listed) if "*" in host.domains), default=-1)
+    seen: set[str] = set()
+    kept = []
+    for place, host in enumerate(listed):
+        mine = []
+        for domain in host.domains:
+            lowered = domain.lower()
+            if is_domain(domain) and lowered not in seen and (domain != "*" or place == last):
+                seen.add(lowered)
+                mine.append(domain)
+        if mine:
+            kept.append(msgspec.structs.replace(host, domains=tuple(mine)))
+    return kept
 
 
 def without_duplicates(hosts: Iterable[VirtualHost]) -> list[VirtualHost]:

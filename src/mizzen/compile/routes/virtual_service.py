@@ -14,7 +14,7 @@ from mizzen import protos
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Percent
 from mizzen.api.networking.virtual_service import HTTPMatchRequest, HTTPRoute, VirtualService
-from mizzen.compile.routes import actions, headers, matches
+from mizzen.compile.routes import actions, headers, matches, refusals
 from mizzen.compile.routes.destinations import Place, RouteClient, Target, resolve
 from mizzen.compile.routes.route_filters import CORS, FAULT, build_cors, build_fault
 from mizzen.incremental import Engine, Index, query
@@ -146,8 +146,8 @@ def _build(
     fields["decorator"] = {"operation": operation_host + matches.operation_path(matched)}
     _apply_filters(fields, rule)
     _apply_http3(fields, place)
-    data = protos.encode(_route_v3.Route(**fields))
-    return EncodedRoute(data, matches.is_catch_all(matched))
+    route = refusals.without_violations(_route_v3.Route(**fields), client.dialect)
+    return EncodedRoute(protos.encode(route), matches.is_catch_all(matched)) if route is not None else None
 
 
 def _cluster_authority(cluster: str) -> str:
