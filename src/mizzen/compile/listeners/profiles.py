@@ -8,12 +8,14 @@ from collections.abc import Mapping
 
 import msgspec
 
+from mizzen.api.mesh.providers import ExtensionProvider
 from mizzen.compile.filters.dialect import Dialect
 from mizzen.incremental import Engine, query
-from mizzen.model import mesh, providers, telemetry, workloads
+from mizzen.model import mesh, providers, scope, telemetry, workloads
 from mizzen.model.attachments import Audience
 from mizzen.model.proxy import Labels, Proxy
-from mizzen.model.telemetry import Keys
+from mizzen.model.scope import ScopeId
+from mizzen.model.telemetry import Keys, Mode
 
 _CANONICAL_NAME = "service.istio.io/canonical-name"
 _CANONICAL_REVISION = "service.istio.io/canonical-revision"
@@ -50,6 +52,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """The service that it names to tracers which are told one; empty where none is."""
     conventional_service: str = ""
     """The same by OpenTelemetry's conventions."""
+    unreached: tuple[str, ...] = ()
+    """Providers of tracers whose cluster the proxy does not get; Envoy would refuse every listener that names it."""
 
 
 class _NodeMetadata(msgspec.Struct, frozen=True, rename="upper"):
@@ -62,7 +66,8 @@ def profile(db: Engine, proxy: Proxy) -> Profile:
     """The profile of a proxy."""
     labels = workloads.proxy_workload(db, proxy).labels
     found = telemetry.telemetries(db, Audience(proxy.kind, proxy.namespace, labels))
-    told = _is_told_service(db, found)
+    tracers = _tracers(db, found)
+    told = any(t.datadog is not None or t.opentelemetry is not None for t in tracers)
     return Profile(
         dialect=proxy.dialect,
         router=proxy.kind == "router",
@@ -74,6 +79,7 @@ def profile(db: Engine, proxy: Proxy) -> Profile:
         version=proxy.istio_version[:2],
         service=proxy.service_cluster if told else "",
         conventional_service=_conventional_service(proxy, labels) if told else "",
+        unreached=tuple(t.name for t in tracers if not _reaches(db, proxy, labels, t)),
     )
 
 
@@ -89,11 +95,27 @@ def _identity(proxy: Proxy, labels: Labels) -> Identity:
 
 
 @query
-def _is_told_service(db: Engine, telemetries: Keys) -> bool:
-    """Whether a tracer in effect is told the name of the service."""
-    choices = (telemetry.traces(db, telemetries, mode) for mode in ("CLIENT", "SERVER"))
-    found = (providers.provider_in_any_case(db, c.provider) for c in choices if c is not None and c.provider)
-    return any(p is not None and (p.datadog is not None or p.opentelemetry is not None) for p in found)
+def _tracers(db: Engine, telemetries: Keys) -> tuple[ExtensionProvider, ...]:
+    """The providers of tracers in effect."""
+    modes: tuple[Mode, ...] = ("CLIENT", "SERVER")
+    choices = (telemetry.traces(db, telemetries, mode) for mode in modes)
+    names = dict.fromkeys(choice.provider for choice in choices if choice is not None and choice.provider)
+    found = (providers.provider_in_any_case(db, name) for name in names)
+    return tuple(provider for provider in found if provider is not None)
+
+
+def _reaches(db: Engine, proxy: Proxy, labels: Labels, tracer: ExtensionProvider) -> bool:
+    """Whether the proxy's scope holds the tracer's service with its port, as far as Envoy asks."""
+    collector = tracer.zipkin or tracer.datadog
+    host = providers.service_host(db, collector.service) if collector is not None else None
+    if collector is None or host is None:
+        return True  # It needs no cluster to be accepted, or there is no tracer anyway.
+    if proxy.kind == "sidecar":
+        selected = scope.select_scope(db, proxy.namespace, labels)
+    else:
+        selected = ScopeId(proxy.namespace)
+    service = scope.scoped_service(db, selected, host)
+    return service is not None and any(port.number == collector.port for port in service.ports)
 
 
 def _conventional_service(proxy: Proxy, labels: Labels) -> str:

@@ -1,7 +1,7 @@
 """Traces: the tracing block of one side of a proxy.
 
 In: what Telemetry says of a side, the proxy's profile and its own settings. Out: `Tracing`, or None where nothing is
-traced; a provider that is unknown, whose service is, or that traces nothing leaves none. Without a word of Telemetry
+traced; a provider that is unknown, out of reach, or that traces nothing leaves none. Without a word of Telemetry
 the proxy's own settings hold, and the bootstrap has the tracer.
 Golden cases: telemetry/tracing-legacy, telemetry/tracing-providers, telemetry/tracing-tags, base.
 """
@@ -59,6 +59,8 @@ def own_tracing(db: Engine, own: Profile) -> Tracing:
 def chosen_tracing(db: Engine, own: Profile, choice: TraceChoice) -> Tracing | None:
     """Tracing as Telemetry, or the mesh's default provider, says."""
     found = providers.provider_in_any_case(db, choice.provider) if choice.provider else None
+    if found is not None and found.name in own.unreached:
+        return None
     tracer = _tracer(db, own, found) if found is not None else None
     if found is None or tracer is None:
         return None

@@ -21,8 +21,10 @@ HOST = "c.obs.svc.cluster.local"
 SERVICE = {"service": HOST, "port": 4317}
 
 
-def signals(side, providers, spec, *, kind="sidecar", mesh=None, node_cluster="", **metadata):
-    db = listener_mesh.mesh_of(COLLECTOR, extensionProviders=providers, **(mesh or {}))
+def signals(side, providers, spec, *, kind="sidecar", mesh=None, node_cluster="", objects="", **metadata):
+    db = listener_mesh.mesh_of(
+        "---".join(filter(None, (COLLECTOR, objects))), extensionProviders=providers, **(mesh or {})
+    )
     raw = {"apiVersion": "telemetry.istio.io/v1", "kind": "Telemetry"}
     listener_mesh.add(db, {**raw, "metadata": {"name": "m", "namespace": "istio-system"}, "spec": spec})
     proxy = listener_mesh.proxy_at(kind=kind, **metadata)
@@ -37,7 +39,7 @@ def logged(provider, **more):
 
 def traced(provider, side="outbound", **more):
     """The tracing block with a provider, as JSON; None where there is none."""
-    options = {key: more.pop(key) for key in ("kind", "mesh", "node_cluster") if key in more}
+    options = {key: more.pop(key) for key in ("kind", "mesh", "node_cluster", "objects") if key in more}
     metadata = {key: more.pop(key) for key in list(more) if key.isupper()}
     spec = {"tracing": [{"providers": [{"name": "T"}], **more}]}
     found = signals(side, [{"name": "t", **provider}], spec, **options, **metadata).tracing
@@ -136,6 +138,23 @@ def test_gateways_and_skywalking_ask_for_spans_of_the_upstream():
 )
 def test_what_cannot_trace_leaves_no_tracing(provider):
     assert traced(provider) is None
+
+
+SCOPED = """
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: shop}
+spec: {egress: [{hosts: [./*]}]}
+"""
+
+
+@pytest.mark.parametrize("kind", ["zipkin", "datadog"])
+def test_a_tracer_whose_cluster_the_proxy_does_not_get_is_left_out(kind):
+    # Envoy would refuse every listener that names it.
+    assert traced({kind: SERVICE}) is not None
+    assert traced({kind: {**SERVICE, "port": 1}}) is None
+    assert traced({kind: SERVICE}, objects=SCOPED) is None
+    assert traced({kind: SERVICE}, objects=SCOPED, side="gateway", kind="router") is not None
 
 
 def test_sampling_goes_from_telemetry_to_the_proxy_to_the_mesh():
