@@ -55,12 +55,17 @@ def _check(db: Engine, key: Key, found: VirtualService) -> Iterator[Finding]:
         return
     if not _known_hosts(db):
         return
+    if found.spec.tls and any(_is_service(db, _full(db, key, host)) for host in found.spec.hosts):
+        return  # the other hosts are there for the SNI of that service's connections
     for index, host in enumerate(found.spec.hosts):
-        full = names.resolve_host(host, key.namespace, mesh.domain(db)).lower()
-        if _is_service(db, full) or (found.spec.http and _has_http_port(db)):
+        if _is_service(db, _full(db, key, host)) or (found.spec.http and _has_http_port(db)):
             continue
         why = "it is no service" if not found.spec.http else "it is no service, and none has HTTP on port 80"
         yield report(own_codes.HOST_NEVER_ROUTED, key, host, why, path=f"spec.hosts[{index}]")
+
+
+def _full(db: Engine, key: Key, host: str) -> str:
+    return names.resolve_host(host, key.namespace, mesh.domain(db)).lower()
 
 
 def _runs(db: Engine, key: Key, gateway: str) -> bool:
