@@ -198,7 +198,7 @@ def show_tcp_identities(state: runtime.State, claims: Claims) -> None:
     front = IDENTITY.format("shop", "front")
     for name in ("ledger", "payments"):
         pods = [pod for pod in state.pods if pod.name.startswith(f"{name}-")]
-        series = [line for pod in pods for line in observer.ask_envoy(pod, "/stats/prometheus").splitlines()]
+        series = [line for pod in pods for line in observer.scrape(state, pod, os.environ).splitlines()]
         opened = [line for line in series if line.startswith("istio_tcp_connections_opened_total{")]
         here = [line for line in opened if 'reporter="destination"' in line]
         good = sum(
@@ -260,7 +260,9 @@ def wait_until(check: Callable[[], str], seconds: float) -> str:
 
 
 def show_status(state: runtime.State, claims: Claims) -> None:
-    done = subprocess.run((*MIZZEN, "proxy-status"), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        (*MIZZEN, "proxy-status", "--mesh", NAME), capture_output=True, text=True, timeout=60, check=False
+    )
     print()
     for line in (done.stdout + done.stderr).splitlines():
         print(f"  {line}")

@@ -16,6 +16,7 @@ from mizzen.local.runtime import Pod, State
 
 _TIMEOUT_SECONDS = 10.0
 _COMMAND_SECONDS = 60.0
+_METRICS = "http://localhost:15020/stats/prometheus"
 
 
 class _Connection(http.client.HTTPConnection):
@@ -56,6 +57,15 @@ def counters(pod: Pod, pattern: str) -> dict[str, int]:
         if value.isdecimal() and wanted.search(name):
             found[name] = int(value)
     return found
+
+
+def scrape(state: State, pod: Pod, environ: Mapping[str, str]) -> str:
+    """What Prometheus would get from a pod with a sidecar: the agent's merged metrics."""
+    script = f"import urllib.request as u; print(u.urlopen('{_METRICS}', timeout=10).read().decode())"
+    done = run_in_pod(state, pod, ("python3", "-c", script), environ, "istio-proxy")
+    if done.returncode != 0:
+        raise LocalError(f"the agent of {pod.name}.{pod.namespace} does not answer: {done.stderr.strip()}")
+    return done.stdout
 
 
 def rejections(pods: Iterable[Pod]) -> dict[str, int]:
