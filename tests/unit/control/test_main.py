@@ -14,10 +14,12 @@ from certificate_requests import make_request, read_chain, verify_chain
 from control_planes import FAST, HOST, Plane, control_plane, options_for
 from cryptography.hazmat.primitives.asymmetric import ec
 from eventually import eventually
+from issuer import Issuer, key_set
 
 from mizzen import protos, settings
 from mizzen.ca import certificates
 from mizzen.compile.resource import CLUSTER, SECRET
+from mizzen.compile.security.tokens import KEY_SET
 from mizzen.errors import MizzenError, SourceError
 from mizzen.sources.watch import Batch
 
@@ -64,6 +66,16 @@ async def test_change_on_disk_reaches_a_connected_proxy(tmp_path: pathlib.Path) 
         (tmp_path / "config" / "b.yaml").unlink()
         answer = await client.read_acked()
         assert cluster("front", 81) in answer.removed
+
+
+async def test_key_sets_of_issuers_are_fetched_before_anybody_is_served(tmp_path: pathlib.Path) -> None:
+    async with Issuer().running() as issuer:
+        issuer.documents["/jwks"] = key_set("one")
+        head = "apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: a, namespace: b}\n"
+        write(tmp_path, "a.yaml", f"{head}spec: {{jwtRules: [{{issuer: i, jwksUri: '{issuer.url()}'}}]}}\n")
+        async with control_plane(tmp_path) as plane:
+            await eventually(lambda: plane.control_plane.engine.peek((KEY_SET, "", issuer.url())) == key_set("one"))
+            assert issuer.asked == ["/jwks"]
 
 
 async def test_broken_file_leaves_the_rest_served_and_is_shown(tmp_path: pathlib.Path) -> None:
