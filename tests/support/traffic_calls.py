@@ -7,13 +7,14 @@ to be refused is often what a test waits for. Only the standard library, but for
 import asyncio
 import base64
 import http.client
+import itertools
 import os
 import socket
 import ssl
 import tempfile
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -36,20 +37,22 @@ async def perform(order: Order) -> Any:
 # -- HTTP -------------------------------------------------------------------------------------------------------------
 
 
-def call_http(*, count: int = 1, workers: int = 1, **request: Any) -> list[Result]:
-    """So many requests, shared among workers with one connection each; in the order in which they were answered."""
-    shares = [count // workers + (number < count % workers) for number in range(workers)]
-    if workers == 1:
-        return _call_in_turn(shares[0], **request)
+def call_http(*, count: int = 1, workers: int = 1, until: str = "", **request: Any) -> list[Result]:
+    """So many requests, shared among workers with one connection each; in the order in which they were answered.
+
+    With `until` as many as it takes for that file to be there.
+    """
+    shares = [range(number, count, workers) for number in range(workers)]
+    turns = [itertools.takewhile(lambda _: not os.path.exists(until), itertools.count()) for _ in shares]
     results: list[Result] = []
     with ThreadPoolExecutor(workers) as threads:
-        for part in threads.map(lambda share: _call_in_turn(share, **request), shares):
+        for part in threads.map(lambda turn: _call_in_turn(turn, **request), turns if until else shares):
             results += part
     return sorted(results, key=lambda result: result["done"])
 
 
 def _call_in_turn(
-    count: int,
+    turns: Iterable[int],
     *,
     url: str,
     method: str = "GET",
@@ -66,7 +69,7 @@ def _call_in_turn(
     at = _split(address, port) if address else (parts.hostname or "", port)
     connection: http.client.HTTPConnection | None = None
     results = []
-    for _ in range(count):
+    for _ in turns:
         started = time.monotonic()
         try:
             if connection is None:

@@ -27,7 +27,7 @@ from mizzen.local import observer, runtime
 _IN_FORCE_SECONDS = 60.0
 _GIVEN = "240.240."
 _WARMING = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$"
-PORTS = ("http=8080", "greet=9000", "echo=9001", "tls=8443", "grpc=9090")
+PORTS = ("http=8080", "http=8083", "greet=9000", "echo=9001", "tls=8443", "grpc=9090")
 SNIFFED_PORTS = ("http=8081", "echo=9002", "grpc=9091")
 """For Services that leave the protocol out: a port that two Services share is what the first of them says."""
 UNKNOWN_PORTS = ("http=8082",)

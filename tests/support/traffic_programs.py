@@ -5,11 +5,15 @@ remembers of one request; the two meet in the case, a header of its own for ever
 """
 
 import collections
+import contextlib
 import json
+import os
 import pathlib
 import socket
+import tempfile
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -140,6 +144,20 @@ class Program:
         pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
         found = self.order("http", url=url, count=count, workers=workers, headers=[*pairs, ("x-case", case)], **more)
         return msgspec.convert([{**item, "case": case} for item in found], list[Answer])
+
+    @contextlib.contextmanager
+    def sending(self, url: str, **more: Any) -> Iterator[list[Answer]]:
+        """Requests for as long as the block runs; the answers are in the list when it is over."""
+        answers: list[Answer] = []
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as threads:
+            os.chmod(folder, 0o755)
+            over = pathlib.Path(folder) / "over"
+            requests = threads.submit(self.send, url, until=str(over), **more)
+            try:
+                yield answers
+            finally:
+                over.touch()
+            answers += requests.result()
 
     def get(self, url: str, **more: Any) -> Answer:
         """One HTTP request."""

@@ -37,10 +37,10 @@ INBOUND_ROUTER = (
 
 
 @behaviour(
-    service("lua", port=8181, target=8081, selector=NEAR),
+    service("lua", target=8083, selector=NEAR),
     filter_before_router(
         "lua-header",
-        INBOUND_ROUTER.replace("PORT", "8081"),
+        INBOUND_ROUTER.replace("PORT", "8083"),
         NEAR,
         f"""
 "@type": {LUA}
@@ -53,7 +53,7 @@ default_source_code:
     service("without-lua", selector=NEAR),
 )
 def test_an_envoy_filter_runs_lua_on_one_port_of_one_workload(client):
-    answer = client.get("http://lua:8181/")
+    answer = client.get("http://lua/")
     assert (answer.seen.header("x-lua"), answer.header("x-lua-answer")) == ("seen", "written")
     plain = client.get("http://without-lua/")
     assert (plain.seen.header("x-lua"), plain.header("x-lua-answer")) == ("", "")

@@ -63,6 +63,13 @@ def test_a_pod_reaches_itself_by_its_service_and_by_its_address(mesh):
     assert near.get(f"http://{near.address}:8080/").pod == near.get("http://127.0.0.1:8080/").pod == "near"
 
 
+@behaviour(service("big"))
+def test_big_requests_and_answers_go_through(client):
+    body = "0123456789" * 100_000
+    answer = client.get("http://big/", method="POST", body=body)
+    assert (answer.status, answer.seen.body == body) == (200, True)
+
+
 @behaviour()
 def test_ports_that_no_service_has_are_reached_by_the_pods_address(client, mesh):
     for port in (8081, 8082):

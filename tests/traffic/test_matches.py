@@ -76,6 +76,12 @@ def test_authority(client):
     assert client.get("http://authority/").route == LEFT
 
 
+@behaviour(matching("scheme", "scheme: {exact: http}"), matching("other-scheme", "scheme: {exact: https}"))
+def test_scheme(client):
+    assert client.get("http://scheme/").route == TAKEN
+    assert client.get("http://other-scheme/").route == LEFT
+
+
 @behaviour(matching("labels", "sourceLabels: {team: red}"))
 def test_labels_of_the_caller(client, visitor):
     assert client.get("http://labels/").route == TAKEN

@@ -1,7 +1,5 @@
 """What a proxy sees and lets through: Sidecars, outbound policies, visibility."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from traffic_manifests import behaviour, routes, service
 
@@ -197,36 +195,17 @@ def test_the_rule_of_the_callers_namespace_goes_first(client, scoped):
     assert client.get("http://in-plain/").seen.caller == "spiffe://cluster.local/ns/traffic/sa/client"
 
 
-@behaviour(service("in-flight"))
-def test_a_request_in_flight_survives_a_change(client, mesh):
-    """Routes, clusters and listeners change while it waits."""
-    change = TAKEN_AWAY.replace("taken-away", "in-flight") + "---" + service("newcomer", port=8123)
-    with ThreadPoolExecutor(2) as threads:
-        request = threads.submit(client.get, "http://in-flight/", headers={"x-delay": "4"})
-        mesh.apply("in-flight", [change])
-        assert not request.done(), "the change took longer than the request"
-        assert client.get("http://in-flight/").route == "there"
-        assert (request.result().status, request.result().route) == (200, "")
-    mesh.apply("in-flight", [])
-
-
-TAKEN_AWAY = """
-kind: VirtualService
-metadata: {name: taken-away}
+@behaviour(
+    service("some-callers"),
+    """
+kind: DestinationRule
+metadata: {name: some-callers}
 spec:
-  hosts: [taken-away]
-  http:
-    - headers: {request: {set: {x-route: there}}}
-      route: [{destination: {host: taken-away}}]
-"""
-
-
-@behaviour(service("taken-away"))
-def test_rules_come_and_go_while_the_mesh_runs(client, mesh):
-    assert client.get("http://taken-away/").route == ""
-    mesh.apply("taken-away", [TAKEN_AWAY])
-    assert client.get("http://taken-away/").route == "there"
-    mesh.apply("taken-away", [TAKEN_AWAY.replace("there", "changed")])
-    assert client.get("http://taken-away/").route == "changed"
-    mesh.apply("taken-away", [])
-    assert client.get("http://taken-away/").route == ""
+  host: some-callers
+  workloadSelector: {matchLabels: {app: client}}
+  trafficPolicy: {tls: {mode: DISABLE}}
+""",
+)
+def test_a_rule_may_be_for_some_callers_only(client, visitor):
+    assert client.get("http://some-callers/").seen.caller == ""
+    assert visitor.get("http://some-callers/").seen.caller == "spiffe://cluster.local/ns/traffic/sa/visitor"

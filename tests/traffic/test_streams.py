@@ -147,6 +147,35 @@ def test_tcp_connections_end_when_their_time_is_over(client, name):
     assert 0.9 < line.seconds < 20
 
 
+@behaviour(
+    """
+kind: ServiceEntry
+metadata: {name: subnets}
+spec:
+  hosts: [subnets.example.com]
+  addresses: [240.0.1.1, 240.0.1.2]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{number: 9000, name: tcp, protocol: TCP}]
+  endpoints: [{address: "$(outer)"}]
+---
+kind: VirtualService
+metadata: {name: subnets}
+spec:
+  hosts: [subnets.example.com]
+  tcp:
+    - match: [{destinationSubnets: [240.0.1.2/32]}]
+      route: [{destination: {host: subnets-inside, port: {number: 9000}}}]
+    - route: [{destination: {host: subnets.example.com, port: {number: 9000}}}]
+---
+""",
+    service("subnets-inside", port=9000, port_name="tcp", target=9000, selector=NEAR),
+)
+def test_a_tcp_route_may_depend_on_the_address_that_was_called(client):
+    assert client.connect("240.0.1.1:9000")[0].lines == ("HELLO outer ",)
+    assert client.connect("240.0.1.2:9000")[0].lines == ("HELLO near v1",)
+
+
 def plain_outside(name: str, port: int, policy: str) -> str:
     """An outside host with one TCP port, and a rule for it."""
     return f"""
@@ -262,6 +291,29 @@ def test_http_1_is_upgraded_between_the_sidecars(client, mesh):
     assert count_pods(answers) == {"near": 12}
     hosts = mesh.hosts("client", "outbound|80||upgraded.traffic.svc.cluster.local")
     assert hosts["near"]["cx_total"] == 1, "four connections of HTTP/1.1 share one of HTTP/2"
+
+
+@behaviour(
+    """
+kind: ServiceEntry
+metadata: {name: as-spoken}
+spec:
+  hosts: [as-spoken.example.com]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{number: 8084, name: http, protocol: HTTP, targetPort: 9090}, {number: 8085, name: http-1, protocol: HTTP}]
+  endpoints: [{address: "$(outer)", ports: {http: 9090, http-1: 8080}}]
+---
+kind: DestinationRule
+metadata: {name: as-spoken}
+spec:
+  host: as-spoken.example.com
+  trafficPolicy: {connectionPool: {http: {useClientProtocol: true}}}
+"""
+)
+def test_a_destination_may_be_spoken_to_as_the_caller_speaks(client):
+    assert client.grpc("as-spoken.example.com:8084", method="Stream")[0].answers == ("outer hello",)
+    assert client.get("http://as-spoken.example.com:8085/").pod == "outer"
 
 
 @behaviour(
