@@ -17,7 +17,8 @@ from mizzen.incremental import Engine, Index, query
 from mizzen.model.proxy import Labels
 from mizzen.model.workloads import freeze
 
-BUILT_IN_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_EVERYWHERE = "default"
+"""A namespace that every cluster has; those of Kubernetes itself count for nothing (golden case security/authz-sources)."""
 TEMPLATE_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
 
 _all: dict[str, Index] = {}
@@ -145,6 +146,6 @@ def namespaces(db: Engine) -> tuple[str, ...]:
     """The Namespaces, and those that every cluster has; where there is none among the objects, those they stand in."""
     written = {key.name for key in keys(db, "Namespace")}
     if written:
-        return tuple(sorted({*written, *BUILT_IN_NAMESPACES, settings(db).istio_namespace}))
+        return tuple(sorted({*written, _EVERYWHERE, settings(db).istio_namespace}))
     kinds = ("Service", "Pod", *TEMPLATE_KINDS, "ServiceEntry", "AuthorizationPolicy", "VirtualService")
     return tuple(sorted({key.namespace for kind in kinds for key in keys(db, kind)}))

@@ -18,7 +18,7 @@ from mizzen.model.services import Port, Service
 from mizzen.model.workloads import freeze
 
 _MOST_NAMES = 5
-_SYSTEM = frozenset({*objects.BUILT_IN_NAMESPACES}) - {"default"}
+_SYSTEM = frozenset({"kube-node-lease", "kube-public", "kube-system", "local-path-storage"})
 
 
 # -- clients without a sidecar --------------------------------------------------------------------------------------

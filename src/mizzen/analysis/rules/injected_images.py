@@ -89,9 +89,9 @@ def check_pod(db: Engine, key: Key) -> tuple[Finding, ...]:
 
 @query
 def check_deployment(db: Engine, key: Key) -> tuple[Finding, ...]:
-    """A Deployment with such an image, of whose pods no injector is told."""
+    """A Deployment with such an image, of whose pods none of the injectors that are known is told."""
     found: Deployment | None = db.input(key)
-    if found is None or not _is_auto(found.spec.template.spec):
+    if found is None or not _is_auto(found.spec.template.spec) or not objects.exists(db, MUTATING):
         return ()
     namespace = membership.namespace_labels(db, key.namespace) or {}
     labels = found.spec.template.metadata.labels

@@ -102,7 +102,11 @@ def _overlaps(db: Engine, key: Key, found: WebhookConfiguration) -> Iterator[Fin
 def _missing_services(db: Engine, key: Key, found: WebhookConfiguration) -> Iterator[Finding]:
     for index, hook in enumerate(found.webhooks):
         service = hook.client_config.service
-        if service is not None and db.input(Key("Service", service.namespace, service.name)) is None:
+        if (
+            service is not None
+            and objects.exists(db, "Service")
+            and db.input(Key("Service", service.namespace, service.name)) is None
+        ):
             name = f"{service.namespace}/{service.name}"
             text = f"Injector refers to a control plane service that does not exist: {name}."
             path = f"webhooks[{index}].clientConfig.service"
