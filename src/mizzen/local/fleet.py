@@ -99,8 +99,8 @@ class Fleet:
             return
         present = sandbox.present()
         for port in uncaptured.served_ports(present, self._world.services()):
-            path = Path(uncaptured.inlet(str(sandbox.root.parent), present, port))
-            await self._sockets.open(path, None, (str(sandbox.program_address), port))
+            address = str(sandbox.program_address), port
+            await self._sockets.open(sandbox.root / uncaptured.inlet(port), None, address)
 
     async def _retire(self, sandbox: Sandbox) -> None:
         await sandbox.stop()

@@ -7,6 +7,7 @@ way when it is told to, or when the process that the user started is gone.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -26,7 +27,7 @@ from mizzen.local.net.broker import Client
 from mizzen.local.net.forward import Forwarder
 from mizzen.local.options import EXPLAINED, Options
 from mizzen.local.plan import plan
-from mizzen.local.processes import bury_orphans
+from mizzen.local.processes import bury_orphans, trim_log
 from mizzen.local.publication import Publication
 from mizzen.local.surroundings import Surroundings
 from mizzen.local.timeline import Timeline
@@ -116,6 +117,8 @@ class Mesh:
         surroundings, options = self._surroundings, self._surroundings.options
         wishes = publishing.select_wishes(self._inventory.services(), options.ports)
         publishing.require_all(wishes, options.ports)
+        for remark in surroundings.remarks():
+            self._tell_once(remark)
         if surroundings.isolation.namespaces:
             await asyncio.to_thread(network.lay_hub, surroundings.subnets)
             for address in (surroundings.subnets.resolver, surroundings.subnets.hub):
@@ -193,14 +196,20 @@ class Mesh:
         )
 
     async def _keep_house(self) -> None:
-        """Buries orphans often, renews files now and then."""
+        """Buries orphans and trims logs often, renews files now and then."""
         renewed = time.monotonic()
         while True:
             await asyncio.sleep(_BURY_SECONDS)
             bury_orphans()
+            await asyncio.to_thread(self._trim_logs)
             if time.monotonic() - renewed > _REFRESH_SECONDS:
                 renewed = time.monotonic()
                 await self._fleet.refresh_files()
+
+    def _trim_logs(self) -> None:
+        for path in self._layout.logs.rglob("*.log"):
+            with contextlib.suppress(FileNotFoundError):
+                trim_log(path)
 
 
 async def run(options: Options, pair: socket.socket, environ: Mapping[str, str]) -> None:

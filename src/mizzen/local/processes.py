@@ -9,6 +9,7 @@ folder in its environment, by which a later start finds what a killed one left (
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -24,6 +25,7 @@ from mizzen.local.net import namespaces
 MESH_VARIABLE = "MIZZEN_LOCAL_MESH"
 """Names, in the environment of every process of a mesh, the mesh's folder."""
 
+LARGEST_LOG_BYTES = 64 * 1024 * 1024
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 10.0
 _HEALTHY_SECONDS = 10.0
@@ -183,6 +185,15 @@ def bury_orphans() -> None:
             return
         with contextlib.suppress(ChildProcessError):
             os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+def trim_log(path: Path, limit: int = LARGEST_LOG_BYTES) -> bool:
+    """Sets a log aside that has grown too large, and begins it anew; writers go on at its start."""
+    if path.stat().st_size <= limit:
+        return False
+    shutil.copyfile(path, path.with_suffix(".log.1"))
+    os.truncate(path, 0)
+    return True
 
 
 class Supervisor:

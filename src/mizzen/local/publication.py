@@ -53,8 +53,7 @@ class Publication:
         self._directory = directory.Directory.of([*self._known.named_hosts(), *objects])
         self.zone = directory.build_zone(self._directory)
         if not surroundings.isolation.namespaces:
-            root = str(surroundings.layout.pods)
-            objects += uncaptured.build(services, [*self._known.objects.values(), *objects], present, self.zone, root)
+            objects += uncaptured.build(services, [*self._known.objects.values(), *objects], present, self.zone)
         if await asyncio.to_thread(publish.write, objects, surroundings.layout.config):
             self._changed = time.monotonic()
         await self._apply_rules()

@@ -131,16 +131,20 @@ class Layout(msgspec.Struct, frozen=True):
         """The folder that stands in for the pod's file system."""
         return self.pods / f"{name}.{namespace}"
 
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
     def log(self, namespace: str, pod: str, container: str) -> Path:
-        return self.root / "logs" / f"{pod}.{namespace}" / f"{container}.log"
+        return self.logs / f"{pod}.{namespace}" / f"{container}.log"
 
     @property
     def control_log(self) -> Path:
-        return self.root / "logs" / "control-plane.log"
+        return self.logs / "control-plane.log"
 
     def create(self) -> None:
         """Makes the folders of a mesh that starts."""
-        for directory in (self.root, self.config, self.pods, self.root / "logs", self.resolv):
+        for directory in (self.root, self.config, self.pods, self.logs, self.resolv):
             directory.mkdir(parents=True, exist_ok=True)
         self.control.mkdir(mode=0o700, exist_ok=True)
 

@@ -11,7 +11,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import msgspec
 from mizzen.agent.supervisor import find_envoy
 from mizzen.inject.values import InjectionConfig
 from mizzen.local import isolation as ways
+from mizzen.local import uncaptured
 from mizzen.local.control_plane import SECURE_PORT, Addresses, ControlPlane, Credentials
 from mizzen.local.inventory import Additions, Inventory
 from mizzen.local.isolation import Isolation
@@ -76,6 +77,20 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         return {"LANG": "C.UTF-8", **inherited, "PATH": os.pathsep.join(path)}
 
     @property
+    def needed(self) -> tuple[Path, ...]:
+        """What every process of a pod must be able to read."""
+        return (*ways.interpreter_paths(), first_directory(self.options.manifests), self.layout.root)
+
+    def remarks(self) -> Iterator[str]:
+        """What the user should know of this way to run."""
+        closed = [path for path in self.needed if not ways.is_open_to_others(path)]
+        if self.isolation.users and closed:
+            yield f"note: {closed[0]} is closed to other users; pods keep the right to read any file"
+        if self.isolation is Isolation.NONE:
+            yield "note: without capture only HTTP goes through sidecars, and a program must listen at"
+            yield f"      ${uncaptured.LISTEN_ADDRESS} and call through $http_proxy"
+
+    @property
     def additions(self) -> Additions:
         hub = str(self.subnets.hub)
         return Additions(hub=hub, control_plane=hub, control_plane_ip=str(self.subnets.control_plane))
@@ -120,7 +135,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             agent=(sys.executable, "-m", "mizzen", "agent"),
             agent_environ=self._agent_environ(),
             marker=self.marker,
-            needed=(*ways.interpreter_paths(), manifests, self.layout.root),
+            needed=self.needed,
             resolv_conf=self._resolv_conf,
             lookup=inventory.look_up,
             services=inventory.services,

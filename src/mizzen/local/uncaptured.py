@@ -48,15 +48,15 @@ def build_program_environ(address: IPv4Address, place: int, *, sidecar: bool) ->
 
 
 def build(
-    services: Iterable[Service], objects: Iterable[Object], pods: Iterable[PresentPod], zone: dns.Zone, root: str
+    services: Iterable[Service], objects: Iterable[Object], pods: Iterable[PresentPod], zone: dns.Zone
 ) -> tuple[Object, ...]:
     """A Sidecar for each pod with one, Gateways bound to their pod, ServiceEntries without names of the mesh.
 
-    Of several objects of one name the last counts. `root` is the folder of the pods' folders.
+    Of several objects of one name the last counts.
     """
     present = tuple(pods)
     known = tuple(services)
-    built: list[Object] = [_sidecar(item, known, root) for item in present if _has_sidecar(item)]
+    built: list[Object] = [_sidecar(item, known) for item in present if _has_sidecar(item)]
     latest = {(type(item).__name__, item.metadata.namespace, item.metadata.name): item for item in objects}
     for _, item in sorted(latest.items()):
         if isinstance(item, Gateway):
@@ -72,14 +72,14 @@ def _has_sidecar(item: PresentPod) -> bool:
     return PROXY in names and names != [PROXY]
 
 
-def _sidecar(item: PresentPod, services: Iterable[Service], root: str) -> Sidecar:
+def _sidecar(item: PresentPod, services: Iterable[Service]) -> Sidecar:
     metadata = item.pod.metadata
     ingress = tuple(
         IstioIngressListener(
             port=Port(number=number, protocol=protocol, name=f"{protocol.lower()}-{number}"),
             bind=item.address,
             capture_mode="NONE",
-            default_endpoint=f"unix://{inlet(root, item, number)}",
+            default_endpoint=f"unix://./{inlet(number)}",
         )
         for number, protocol in sorted(served_ports(item, services).items())
     )
@@ -96,9 +96,9 @@ def _sidecar(item: PresentPod, services: Iterable[Service], root: str) -> Sideca
     )
 
 
-def inlet(root: str, item: PresentPod, port: int) -> str:
-    """The Unix socket through which an Envoy reaches this port of its program."""
-    return f"{root}/{item.pod.metadata.name}.{item.pod.metadata.namespace}/in-{port}.sock"
+def inlet(port: int) -> str:
+    """The Unix socket in the pod's folder, in which Envoy runs, through which it reaches this port of its program."""
+    return f"in-{port}.sock"
 
 
 def served_ports(item: PresentPod, services: Iterable[Service]) -> dict[int, str]:

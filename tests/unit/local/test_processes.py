@@ -9,7 +9,7 @@ import pytest
 from eventually import eventually
 
 from mizzen.errors import LocalError
-from mizzen.local.processes import Command, Identity, Process, Supervisor, build_argv, describe_exit
+from mizzen.local.processes import Command, Identity, Process, Supervisor, build_argv, describe_exit, trim_log
 
 
 def read(path: Path, absent: str = "") -> str:
@@ -58,7 +58,7 @@ async def test_stopping_kills_what_ignores_the_request_and_its_children(tmp_path
     child = int(await eventually(lambda: read(tmp_path / "child")))
     await process.stop(0.1)
     assert await process.wait() == -9
-    assert "Z" in read(Path(f"/proc/{child}/stat"), "Z")
+    await eventually(lambda: "Z" in read(Path(f"/proc/{child}/stat"), "Z"))
     process.close()
 
 
@@ -128,6 +128,17 @@ async def test_a_program_that_may_end_is_not_started_again(tmp_path):
     supervisor = Supervisor(build, lambda: None, lambda code: code != 0)
     await supervisor.run()
     assert supervisor.restarts == 0
+
+
+def test_a_log_that_has_grown_too_large_is_set_aside(tmp_path):
+    log = tmp_path / "cart.log"
+    log.write_text("0123456789")
+    writer = os.open(log, os.O_WRONLY | os.O_APPEND)
+    assert not trim_log(log, 10)
+    assert trim_log(log, 9)
+    os.write(writer, b"more")
+    os.close(writer)
+    assert (log.read_text(), (tmp_path / "cart.log.1").read_text()) == ("more", "0123456789")
 
 
 def test_exits_read_as_words():

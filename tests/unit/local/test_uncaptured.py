@@ -15,7 +15,6 @@ from mizzen.local.net.dns import Records
 from mizzen.local.publish import PresentPod
 
 APP, PROXY = Container(name="app"), Container(name="istio-proxy")
-ROOT = "/run/mizzen/shop/pods"
 
 
 def present(name: str, address: str, app: str, *containers: Container) -> PresentPod:
@@ -38,13 +37,13 @@ def test_a_program_without_a_sidecar_listens_at_its_pod_and_calls_directly():
 
 def test_a_sidecar_serves_its_pods_ports_and_one_proxy_port_for_everything_else():
     cart = service("cart", ServicePort(name="http", port=80, target_port=8080), ServicePort(name="tcp-x", port=9000))
-    (built,) = uncaptured.build([cart], [], [present("cart-0", "127.44.0.12", "cart", APP, PROXY)], {}, ROOT)
+    (built,) = uncaptured.build([cart], [], [present("cart-0", "127.44.0.12", "cart", APP, PROXY)], {})
     assert built.spec.workload_selector.labels == {"mizzen.dev/pod": "cart-0"}
     assert [
         (item.port.number, item.port.protocol, item.bind, item.default_endpoint) for item in built.spec.ingress
     ] == [
-        (8080, "HTTP", "127.44.0.12", f"unix://{ROOT}/cart-0.shop/in-8080.sock"),
-        (9000, "TCP", "127.44.0.12", f"unix://{ROOT}/cart-0.shop/in-9000.sock"),
+        (8080, "HTTP", "127.44.0.12", "unix://./in-8080.sock"),
+        (9000, "TCP", "127.44.0.12", "unix://./in-9000.sock"),
     ]
     (egress,) = built.spec.egress
     assert (egress.port.number, egress.port.protocol, egress.bind, egress.hosts) == (
@@ -58,7 +57,7 @@ def test_a_sidecar_serves_its_pods_ports_and_one_proxy_port_for_everything_else(
 
 def test_gateways_and_pods_without_a_proxy_get_no_sidecar():
     pods = [present("gateway-0", "127.44.0.10", "gateway", PROXY), present("plain-0", "127.44.0.11", "plain", APP)]
-    assert uncaptured.build([service("plain")], [], pods, {}, ROOT) == ()
+    assert uncaptured.build([service("plain")], [], pods, {}) == ()
 
 
 def test_a_protocol_is_read_from_the_port_as_istio_reads_it():
@@ -78,9 +77,9 @@ def test_a_gateway_keeps_to_the_address_of_its_pod():
         present("gateway-0", "127.44.0.10", "gateway", PROXY),
         present("gateway-1", "127.44.0.11", "gateway", PROXY),
     ]
-    (built,) = uncaptured.build([], [gateway], pods, {}, ROOT)
+    (built,) = uncaptured.build([], [gateway], pods, {})
     assert [server.bind for server in built.spec.servers] == ["127.44.0.10"] * 2
-    assert uncaptured.build([], [gateway], [], {}, ROOT) == ()
+    assert uncaptured.build([], [gateway], [], {}) == ()
 
 
 def test_names_of_the_mesh_become_addresses_where_nobody_could_resolve_them():
@@ -92,12 +91,12 @@ def test_names_of_the_mesh_become_addresses_where_nobody_could_resolve_them():
         )
         return ServiceEntry(metadata=ObjectMeta(name="e", namespace="shop"), spec=spec)
 
-    (built,) = uncaptured.build([], [entry("rates.outside.svc.cluster.local", "DNS")], [], zone, ROOT)
+    (built,) = uncaptured.build([], [entry("rates.outside.svc.cluster.local", "DNS")], [], zone)
     assert (built.spec.resolution, [item.address for item in built.spec.endpoints]) == (
         "STATIC",
         ["127.44.0.11", "127.44.0.12"],
     )
-    assert uncaptured.build([], [entry("www.example.org", "DNS")], [], zone, ROOT) == ()
+    assert uncaptured.build([], [entry("www.example.org", "DNS")], [], zone) == ()
 
 
 def test_the_last_object_of_a_name_counts():
@@ -105,5 +104,5 @@ def test_the_last_object_of_a_name_counts():
     earlier = Gateway(metadata=metadata, spec=GatewaySpec(selector={"app": "gateway"}, servers=(Server(),)))
     later = Gateway(metadata=metadata, spec=GatewaySpec(selector={"app": "gateway"}, servers=(Server(), Server())))
     pods = [present("gateway-0", "127.44.0.10", "gateway", PROXY)]
-    (built,) = uncaptured.build([], [earlier, later], pods, {}, ROOT)
+    (built,) = uncaptured.build([], [earlier, later], pods, {})
     assert len(built.spec.servers) == 2
