@@ -336,3 +336,20 @@ def test_without_any_source() -> None:
 
 def test_a_path_that_does_not_exist() -> None:
     assert run("-A", "/no/such/path").exit_code == 1
+
+
+def test_links_that_lead_nowhere_are_accounted_for(folder: pathlib.Path) -> None:
+    (folder / "gone.yaml").symlink_to(folder / "nothing.yaml")
+    result = run("-A", "-v", "-S", "IST0101=*", folder)
+    assert result.exit_code == 0
+    assert f"\t {folder / 'gone.yaml'}: not read (a link that leads nowhere)\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["", "---\n", "[]\n", "5\n", "{}\n", "kind: X\n", "apiVersion: v1\nkind: List\nitems: []\n"]
+)
+def test_odd_documents_raise_nothing(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "odd.yaml").write_text(text)
+    result = run("-A", tmp_path)
+    assert result.exit_code in (0, 65)
+    assert "Traceback" not in result.stderr

@@ -18,7 +18,7 @@ from mizzen.model.proxy import Labels
 from mizzen.model.workloads import freeze
 
 _EVERYWHERE = "default"
-"""A namespace that every cluster has; those of Kubernetes itself count for nothing (golden case security/authz-sources)."""
+"""A namespace that every cluster has. Those of Kubernetes itself count for nothing (golden security/authz-sources)."""
 TEMPLATE_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
 
 _all: dict[str, Index] = {}

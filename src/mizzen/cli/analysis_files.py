@@ -95,7 +95,11 @@ def load(paths: Sequence[str], asked: Asked, stdin: bytes = b"") -> Manifests:
             reader.read(STDIN, stdin)
             continue
         listing = tree.list_files(pathlib.Path(path))
-        manifests.errors += [str(finding) for finding in listing.findings if finding.problem.level == "error"]
+        for origin, problem in listing.findings:
+            outcome: Outcome = "error" if problem.level == "error" else "not read"
+            manifests.accounts.append(Account(str(origin), "", outcome, problem.message))
+            if outcome == "error":
+                manifests.errors.append(f"{origin}: {problem}")
         manifests.skipped += _other_files(path, listing.files)
         for name in listing.files:
             reader.read_file(name)
