@@ -25,6 +25,7 @@ COMMANDS = {
         "mizzen.cli.proxy_config:proxy_config", "Show what one proxy's Envoy has really loaded.", ("pc",)
     ),
     "inject": Entry("mizzen.cli.inject:inject", "Add the sidecar to the pods of manifests.", ("kube-inject",)),
+    "manifest": Entry("mizzen.cli.manifest:manifest", "Print manifests that the control plane would make."),
     "ca": Entry("mizzen.cli.ca:ca", "Make and inspect the mesh's certificates."),
     "discovery": Entry("mizzen.cli.discovery:discovery", "Run the control plane."),
     "agent": Entry("mizzen.cli.agent:agent", "Run the agent of one sidecar or gateway."),

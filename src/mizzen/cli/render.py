@@ -5,9 +5,13 @@ that is not the last of its line is padded to the longest cell of its column; a 
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from mizzen.diagnose.table import Table
+
+_BOOLEANS = frozenset("yYnN")
+"""Plain texts that Kubernetes reads as booleans and YAML 1.2 does not."""
 
 
 def render_table(table: Table) -> str:
@@ -52,3 +56,31 @@ def render_yaml(value: Any) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(value, Dumper=dumper, sort_keys=True, allow_unicode=True, width=1 << 30)
     return text
+
+
+def render_document(document: Any) -> str:
+    """One document as YAML that Kubernetes reads back as the same values."""
+    import yaml
+
+    dumped: str = yaml.dump(document, Dumper=_dumper(), sort_keys=True, allow_unicode=True, width=1 << 30)
+    return dumped
+
+
+@cache
+def _dumper() -> Any:
+    """PyYAML's, but it quotes every string that Kubernetes would read as a number, a boolean or nothing."""
+    import yaml
+
+    from mizzen.sources.scalars import resolve_plain
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # either is a class
+        def ignore_aliases(self, _data: Any) -> bool:
+            return True
+
+    def represent(dumper: Any, text: str) -> Any:
+        plain = text not in _BOOLEANS and isinstance(resolve_plain(text), str)
+        style = ("|" if "\n" in text else None) if plain else "'"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, represent)
+    return Dumper

@@ -8,7 +8,7 @@ The one entry for a single pod is `pod.inject_pod(pod, namespace=…, mesh=…, 
 (Deployments, Jobs, Lists, …) go through `manifests.inject_documents`. Pods are the raw dictionaries that the user
 wrote, because every field that is not ours must come out as it went in; all that we derive from them is typed
 (`values.InjectionConfig`, `overrides.Overrides`, `workload.Workload`). Pure: no input is changed, and the same input
-gives the same output.
+gives the same output. `gateways` makes the pods of managed Gateways, and what stands around them, of the same parts.
 
 Names, order of environment variables, ports and annotations are Istio's, so that its tools and its proxy image work
 with pods injected here.

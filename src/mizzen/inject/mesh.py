@@ -17,6 +17,7 @@ from mizzen.api.mesh.proxy import ProxyConfig
 from mizzen.api.problems import Problem
 from mizzen.inject.overrides import annotation_problem
 from mizzen.inject.workload import mapping
+from mizzen.inject.yaml_texts import load_yaml
 
 Problems = tuple[Problem, ...]
 
@@ -98,7 +99,7 @@ def parse_annotation(text: str) -> tuple[Mapping[str, Any], Problems]:
     if not text.strip():
         return {}, ()
     try:
-        value = _load(text)
+        value = load_yaml(text)
     except (yaml.YAMLError, RecursionError) as bad:
         return {}, (_problem(" ".join(str(bad).split())),)
     if not isinstance(value, dict):
@@ -106,14 +107,6 @@ def parse_annotation(text: str) -> tuple[Mapping[str, Any], Problems]:
     _, found = read_fields(value, ProxyConfig, protobuf_json=True)
     problems = tuple(_problem(str(problem)) for problem in found if problem.level == "error")
     return ({}, problems) if problems else (value, ())
-
-
-def _load(text: str) -> Any:
-    """Plain YAML; aliases are refused, since a short text of them can stand for a value without end."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
-        raise yaml.YAMLError("aliases are not allowed here")
-    return yaml.load(text, Loader=loader)
 
 
 def _port(proxy_config: Mapping[str, Any]) -> int | None:

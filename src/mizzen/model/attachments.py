@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mizzen.api.networking.selectors import PolicyTargetReference
-from mizzen.model import workloads
+from mizzen.model import names, workloads
 from mizzen.model.proxy import Kind, Labels
 
 _GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
@@ -26,7 +26,7 @@ class Audience(NamedTuple):
 
     @property
     def gateway(self) -> str:
-        """The Gateway of the Gateway API that the workload implements; empty for every other workload."""
+        """The Gateway of the Gateway API that the workload implements, as its label says; empty for others."""
         return dict(self.labels).get(_GATEWAY_NAME, "")
 
 
@@ -48,8 +48,9 @@ def is_for(
 
 
 def _names(reference: PolicyTargetReference, audience: Audience, namespace: str) -> bool:
+    named = (reference.group, reference.kind, names.label_value(reference.name))
     return (
-        (reference.group, reference.kind, reference.name) == (_GATEWAY_GROUP, "Gateway", audience.gateway)
+        named == (_GATEWAY_GROUP, "Gateway", audience.gateway)
         and (reference.namespace or namespace) == audience.namespace
         and bool(audience.gateway)
     )

@@ -6,6 +6,7 @@ gateway/auto-passthrough.
 """
 
 import functools
+import hashlib
 import ipaddress
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ INBOUND_PASSTHROUGH = "InboundPassthroughCluster"
 DYNAMIC_DNS = "AllowAnyDynamicDNSCluster"
 UNKNOWN = "UnknownService"
 """Where a destination without a host leads: a cluster that never exists."""
+
+_LONGEST_LABEL = 63
 
 
 class SubsetKey(NamedTuple):
@@ -52,6 +55,14 @@ def sni_key(port: int, subset: str, host: str) -> str:
 def service_host(name: str, namespace: str, domain: str) -> str:
     """The host of a Kubernetes service."""
     return f"{name}.{namespace}.svc.{domain}"
+
+
+def label_value(name: str) -> str:
+    """A name as the value of a label: one that is too long is cut and told apart by its hash."""
+    if len(name) <= _LONGEST_LABEL:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST_LABEL - 1 - len(digest)].rstrip('-.')}-{digest}"
 
 
 @functools.lru_cache(maxsize=65536)

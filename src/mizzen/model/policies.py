@@ -14,7 +14,7 @@ from mizzen.api.meta import Key
 from mizzen.api.networking.selectors import PolicyTargetReference
 from mizzen.api.policy import AuthorizationPolicy, MutualTLS, PeerAuthentication, RequestAuthentication
 from mizzen.incremental import Engine, Index, query
-from mizzen.model import mesh, workloads
+from mizzen.model import mesh, names, workloads
 from mizzen.model.proxy import Labels
 
 Mode = Literal["DISABLE", "PERMISSIVE", "STRICT"]
@@ -105,8 +105,8 @@ def authorization_policies(
 ) -> tuple[AuthorizationPolicy, ...]:
     """The policies that apply to a workload, root namespace first, then by name.
 
-    `targets` are the (group, kind, name) of what the workload implements, such as a managed gateway's Gateway; a policy
-    with target references applies through these only.
+    `targets` are the (group, kind, name) of what the workload implements, such as a managed gateway's Gateway, by
+    its label; a policy with target references applies through these only.
     """
     return tuple(_applying(db, _authorizations_by_namespace, namespace, labels, targets))
 
@@ -130,7 +130,7 @@ def _applying(db: Engine, index: Index, namespace: str, labels: Labels, targets:
 def _applies(policy: Policy, own_namespace: bool, labels: Labels, targets: Targets) -> bool:
     references = _references(policy)
     if references:
-        return own_namespace and any((r.group, r.kind, r.name) in targets for r in references)
+        return own_namespace and any((r.group, r.kind, names.label_value(r.name)) in targets for r in references)
     selector = policy.spec.selector
     return selector is None or workloads.selects(workloads.freeze(selector.match_labels), labels)
 

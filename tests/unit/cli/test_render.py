@@ -46,3 +46,8 @@ def test_yaml_sorts_keys_and_never_wraps() -> None:
     long = "word " * 50
 
     assert render.render_yaml({"b": 1, "a": long}) == f"a: '{long}'\nb: 1\n"
+
+
+def test_documents_quote_what_kubernetes_would_not_read_as_text() -> None:
+    values = {"a": "y", "b": "N", "c": "true", "d": "1:20", "e": "1", "f": "null", "g": "plain"}
+    assert render.render_document(values) == "a: 'y'\nb: 'N'\nc: 'true'\nd: '1:20'\ne: '1'\nf: 'null'\ng: plain\n"

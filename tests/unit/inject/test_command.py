@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mizzen.cli.app import COMMANDS
-from mizzen.cli.inject import inject, render_document
+from mizzen.cli.inject import inject
+from mizzen.cli.render import render_document
 from mizzen.sources.documents import parse_yaml
 
 DEPLOYMENT = """

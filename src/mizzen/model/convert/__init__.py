@@ -4,7 +4,7 @@
     faults         what is wrong with something a user wrote, by the reason that a condition carries
     grants         who may refer across namespaces
     certificates   what a Secret or ConfigMap holds, checked before anything refers to it
-    gateways/      GatewayClass, Gateway and ListenerSet to Istio Gateways, one for each listener
+    gateways/      GatewayClass, Gateway and ListenerSet to Istio Gateways, one a listener, and Deployments
     routes/        HTTPRoute, GRPCRoute, TCPRoute and TLSRoute to VirtualServices
     policies       BackendTLSPolicy to DestinationRules
     ingress        Ingress to Gateways and VirtualServices

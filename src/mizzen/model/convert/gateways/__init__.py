@@ -8,4 +8,6 @@ conflicts   which of the listeners of a port give way
 tls         TLS of a listener: certificates, client validation, options
 listeners   one listener with all that is known of it
 objects     the Istio Gateways, one for each listener
+parameters  the ConfigMap that customises a managed Gateway
+deployments what a managed Gateway wants to have running
 """

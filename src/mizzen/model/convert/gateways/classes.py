@@ -16,7 +16,7 @@ GATEWAY_CONTROLLER = "istio.io/gateway-controller"
 MESH_CONTROLLER = "istio.io/mesh-controller"
 _UNMANAGED_CONTROLLER = "istio.io/unmanaged-gateway"
 
-ServiceType = Literal["LoadBalancer", "ClusterIP"]
+ServiceType = Literal["LoadBalancer", "ClusterIP", "NodePort"]
 
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):

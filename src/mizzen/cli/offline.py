@@ -1,0 +1,93 @@
+"""Manifests as an engine, for commands that answer offline.
+
+In: files, folders or stdin with objects, a mesh config, the settings of the environment. Out: the objects with their
+origins, and an engine that holds them. Problems are told on stderr; only a named file that cannot be read is fatal.
+"""
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mizzen.errors import SourceError
+
+if TYPE_CHECKING:
+    from mizzen import settings
+    from mizzen.api.mesh.config import MeshConfig
+    from mizzen.incremental import Engine
+    from mizzen.sources.files import Contents
+
+_NOT_READ = ("unreadable-file", "too-large", "not-text")
+"""Codes of findings that leave a whole file out: fatal for a file that was named itself."""
+
+
+@contextlib.contextmanager
+def collector_off() -> Iterator[None]:
+    """Nearly everything that is made lives until the end, so looking for garbage costs a fifth of the time in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def load(paths: Sequence[str]) -> "Contents":
+    """The objects under the paths; problems are told, and a named file that cannot be read is fatal."""
+    from mizzen.sources import files
+
+    contents = files.load(paths, sys.stdin.buffer.read)
+    for finding in contents.findings:
+        if finding.problem.code in _NOT_READ and finding.origin.file in paths:
+            raise SourceError(str(finding))
+        click.echo(f"{finding.problem.level}: {finding}", err=True)
+    return contents
+
+
+def fill(contents: "Contents", mesh_file: str) -> "Engine":
+    """An engine that holds all objects, the mesh config and the settings of the environment."""
+    from mizzen import settings
+    from mizzen.incremental import Engine
+    from mizzen.model import mesh
+
+    read, warnings = settings.load(os.environ)
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    engine = Engine()
+    for key, value in contents.objects.items():
+        engine.set(key, value)
+    engine.set(mesh.MESH, mesh_config(contents, mesh_file, read))
+    engine.set(
+        mesh.CONTROL_PLANE,
+        mesh.ControlPlane(
+            cluster_id=read.instance.cluster,
+            dual_stack=read.features.dual_stack,
+            http10=read.features.http10,
+            trace_sampling=read.features.trace_sampling,
+        ),
+    )
+    return engine
+
+
+def mesh_config(contents: "Contents", mesh_file: str, read: "settings.Settings") -> "MeshConfig":
+    """The file's mesh config; without a file that of the ConfigMap among the objects, as the control plane takes it."""
+    from mizzen.control import mesh
+    from mizzen.sources.origins import Origin
+
+    try:
+        found = mesh.MeshSettings(mesh_file)
+    except SourceError as bad:
+        # The control plane names its own flag.
+        raise SourceError(str(bad).replace("--meshConfig: ", "--mesh: ")) from bad
+    key = mesh.config_map_key(read.instance.namespace, read.instance.revision)
+    config_map: Any = contents.objects.get(key)
+    if not mesh_file and config_map is not None:
+        found.follow(config_map, contents.origins.get(key, Origin(str(key))))
+    for finding in found.findings:
+        click.echo(f"{finding.problem.level}: {finding}", err=True)
+    return found.config
