@@ -1,7 +1,8 @@
 """Secrets (SDS): the certificates that gateways name by `credentialName`, from Secrets and ConfigMaps.
 
 In: resource names such as `kubernetes://shop-tls` and `kubernetes://shop-tls-cacert`, the namespace of the proxy that
-asks. Out: Secret messages with their bytes inside; a name that means nothing readable has no resource. A proxy gets
+asks. Out: Secret messages with their bytes inside; a name that means nothing readable has no resource, for an Envoy
+that once held certificates in vain refuses listeners until they change. A proxy gets
 Secrets of its own namespace, those of others that a Gateway it serves was granted, and trusted roots from any
 ConfigMap; who it is must have been proved before this is asked (`xds` sees to that).
 Certificates of workloads come from their agents, never from here.
@@ -17,6 +18,7 @@ from mizzen.api.meta import Key
 from mizzen.compile import resource
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine, attempt, query
+from mizzen.model.convert import certificates
 
 _tls_v3 = protos.package("envoy.extensions.transport_sockets.tls.v3")
 
@@ -81,6 +83,8 @@ def _certificate(db: Engine, credential: Credential) -> dict[str, Any] | None:
     for chain_name, key_name in _PAIRS:
         chain, key = found.get(chain_name), found.get(key_name)
         if chain and key:
+            if certificates.pair_fault(chain, key) is not None:
+                return None
             certificate = {"certificate_chain": _bytes(chain), "private_key": _bytes(key)}
             if staple := found.get("tls.ocsp-staple"):
                 certificate["ocsp_staple"] = _bytes(staple)
@@ -94,14 +98,21 @@ def _authority(db: Engine, credential: Credential) -> dict[str, Any] | None:
         config: ConfigMap | None = db.input(Key("ConfigMap", credential.namespace, credential.name))
         roots = [config.data.get(key) for key in _ROOTS] if config is not None else []
         texts = [text.encode() for text in roots if text]
-        return {"validation_context": {"trusted_ca": _bytes(texts[0])}} if texts else None
+        return _roots(texts[0], None) if texts else None
     for name in (credential.name + CA_SUFFIX, credential.name):
         found: Secret | None = db.input(Key("Secret", credential.namespace, name))
         trusted = next((v for key in _ROOTS if found is not None and (v := found.get(key))), None)
         if found is not None and trusted is not None:
-            context = {"trusted_ca": _bytes(trusted)}
-            revoked = next((v for key in _REVOCATIONS if (v := found.get(key))), None)
-            if revoked is not None:
-                context["crl"] = _bytes(revoked)
-            return {"validation_context": context}
+            return _roots(trusted, next((v for key in _REVOCATIONS if (v := found.get(key))), None))
     return None
+
+
+def _roots(trusted: bytes, revoked: bytes | None) -> dict[str, Any] | None:
+    """Roots that can be read, with those of their certificates that are trusted no longer."""
+    if certificates.roots_fault(trusted) is not None:
+        return None
+    if revoked is None:
+        return {"validation_context": {"trusted_ca": _bytes(trusted)}}
+    if certificates.revocations_fault(revoked) is not None:
+        return None
+    return {"validation_context": {"trusted_ca": _bytes(trusted), "crl": _bytes(revoked)}}

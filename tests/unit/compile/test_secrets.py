@@ -1,7 +1,9 @@
 """Secrets of gateways: what a credential's name means, and who gets it."""
 
 import base64
+import json
 
+import acceptance_material
 import pytest
 from meshes import mesh_of, proxy, told
 
@@ -24,7 +26,9 @@ data: {{{lines}}}
 
 
 GATEWAY = proxy("edge", "gw-0", kind="router")
-PAIR = {"tls.crt": "CHAIN", "tls.key": "KEY"}
+CHAIN, KEY = (part.decode() for part in acceptance_material.leaf())
+ROOTS, REVOKED = acceptance_material.root_pem().decode(), acceptance_material.revocations_pem().decode()
+PAIR = {"tls.crt": CHAIN, "tls.key": KEY}
 
 
 def served(text: str, *names: str) -> dict[str, dict[str, object]]:
@@ -51,30 +55,32 @@ def test_a_name_says_which_object_and_which_part(name: str, expected: Credential
 def test_a_certificate_and_its_key_are_served_inline() -> None:
     found = served(secret("shop", **PAIR), "kubernetes://shop")["kubernetes://shop"]
     assert found["tlsCertificate"] == {
-        "certificateChain": {"inlineBytes": b64("CHAIN")},
-        "privateKey": {"inlineBytes": b64("KEY")},
+        "certificateChain": {"inlineBytes": b64(CHAIN)},
+        "privateKey": {"inlineBytes": b64(KEY)},
     }
 
 
 def test_generic_keys_come_before_those_of_tls_secrets() -> None:
-    found = served(secret("shop", cert="GENERIC", key="GK", **PAIR), "kubernetes://shop")["kubernetes://shop"]
-    assert found["tlsCertificate"]["certificateChain"] == {"inlineBytes": b64("GENERIC")}  # type: ignore[index]
+    generic = {"cert": CHAIN + ROOTS, "key": KEY}
+    found = served(secret("shop", **generic, **PAIR), "kubernetes://shop")["kubernetes://shop"]
+    assert found["tlsCertificate"]["certificateChain"] == {"inlineBytes": b64(CHAIN + ROOTS)}  # type: ignore[index]
 
 
 def test_roots_come_from_their_own_secret_else_from_the_certificates() -> None:
-    both = secret("shop", **PAIR, **{"ca.crt": "OWN"}) + "---" + secret("shop-cacert", cacert="APART", crl="GONE")
+    apart = secret("shop-cacert", cacert=ROOTS, crl=REVOKED)
+    both = secret("shop", **PAIR, **{"ca.crt": CHAIN}) + "---" + apart
     name = "kubernetes://shop-cacert"
     assert served(both, name)[name]["validationContext"] == {
-        "trustedCa": {"inlineBytes": b64("APART")},
-        "crl": {"inlineBytes": b64("GONE")},
+        "trustedCa": {"inlineBytes": b64(ROOTS)},
+        "crl": {"inlineBytes": b64(REVOKED)},
     }
-    alone = secret("shop", **PAIR, **{"ca.crt": "OWN"})
-    assert served(alone, name)[name]["validationContext"] == {"trustedCa": {"inlineBytes": b64("OWN")}}
+    alone = secret("shop", **PAIR, **{"ca.crt": CHAIN})
+    assert served(alone, name)[name]["validationContext"] == {"trustedCa": {"inlineBytes": b64(CHAIN)}}
 
 
 @pytest.mark.parametrize("name", ["kubernetes://absent", "kubernetes://half", "kubernetes://shop-cacert", "invalid://"])
 def test_what_cannot_be_read_is_left_out_and_the_rest_is_served(name: str) -> None:
-    text = secret("shop", **PAIR) + "---" + secret("half", **{"tls.crt": "CHAIN"})
+    text = secret("shop", **PAIR) + "---" + secret("half", **{"tls.crt": CHAIN})
     assert list(served(text, name, "kubernetes://shop")) == ["kubernetes://shop"]
 
 
@@ -87,12 +93,38 @@ def test_a_sidecar_gets_no_secret_of_its_namespace() -> None:
     assert told(mesh_of(secret("shop", **PAIR)), proxy("edge"), resource.SECRET, "kubernetes://shop") == {}
 
 
-def test_roots_in_a_config_map_are_for_everybody() -> None:
-    text = """
+def config_map(text: str) -> str:
+    return f"""
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: roots, namespace: pay}
-data: {ca.crt: ROOTS}
+metadata: {{name: roots, namespace: pay}}
+data: {{ca.crt: {json.dumps(text)}}}
 """
+
+
+def test_roots_in_a_config_map_are_for_everybody() -> None:
     name = "configmap://pay/roots"
-    assert served(text, name)[name]["validationContext"] == {"trustedCa": {"inlineBytes": b64("ROOTS")}}
+    assert served(config_map(ROOTS), name)[name]["validationContext"] == {"trustedCa": {"inlineBytes": b64(ROOTS)}}
+
+
+OTHER_KEY = """-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2
+OF/2NxApJCzGCEDdfSp6VQO30hyhRANCAAQRWz+jn65BtOMvdyHKcvjBeBSDZH2r
+1RTwjmYSi9R/zpBnuQ4EiMnCqfMPWiZqB4QdbAd0E7oH50VpuZ1P087G
+-----END PRIVATE KEY-----
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("kubernetes://shop", secret("shop", **{"tls.crt": "CHAIN", "tls.key": KEY})),
+        ("kubernetes://shop", secret("shop", **{"tls.crt": CHAIN, "tls.key": "KEY"})),
+        ("kubernetes://shop", secret("shop", **{"tls.crt": CHAIN, "tls.key": OTHER_KEY})),
+        ("kubernetes://shop-cacert", secret("shop-cacert", cacert="ROOTS")),
+        ("kubernetes://shop-cacert", secret("shop-cacert", cacert=ROOTS, crl="GONE")),
+        ("configmap://pay/roots", config_map("ROOTS")),
+    ],
+)
+def test_what_envoy_could_not_use_is_not_served(name: str, text: str) -> None:
+    assert served(text, name) == {}

@@ -5,6 +5,7 @@ other. Out: the encoded filter. A request without a token passes; a token whose 
 Golden cases: security/jwt-* .
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,7 @@ KEY_SET = "JsonWebKeySet"
 """The table of fetched key sets: `Key(KEY_SET, "", URI)` holds the text of the set."""
 
 _SPACE_DELIMITED = ("permission", "scope")
+_HEADER = re.compile(r":?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+")
 
 UNKNOWN_KEYS = (
     '{"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "nobody", "e": "AQAB", "n": "'
@@ -77,21 +79,30 @@ def _any_of(requirements: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _provider(db: Engine, rule: JWTRule, *, router: bool) -> Any:
+    """One issuer. Places without a name are none: for one of those Envoy would refuse the listener."""
     claims = sorted({*rule.space_delimited_claims, *_SPACE_DELIMITED})
     return _jwt_v3.JwtProvider(
         issuer=rule.issuer,
         audiences=rule.audiences,
         forward=rule.forward_original_token,
-        forward_payload_header=rule.output_payload_to_header,
-        claim_to_headers=[{"header_name": c.header, "claim_name": c.claim} for c in rule.output_claim_to_headers],
-        from_headers=[{"name": h.name, "value_prefix": h.prefix} for h in rule.from_headers],
-        from_params=rule.from_params,
-        from_cookies=rule.from_cookies,
+        forward_payload_header=rule.output_payload_to_header if _is_header(rule.output_payload_to_header) else "",
+        claim_to_headers=[
+            {"header_name": c.header, "claim_name": c.claim}
+            for c in rule.output_claim_to_headers
+            if _is_header(c.header) and c.claim
+        ],
+        from_headers=[{"name": h.name, "value_prefix": h.prefix} for h in rule.from_headers if _is_header(h.name)],
+        from_params=[name for name in rule.from_params if name],
+        from_cookies=[name for name in rule.from_cookies if name],
         payload_in_metadata="payload",
         normalize_payload_in_metadata={"space_delimited_claims": claims},
         clear_route_cache=router,
         local_jwks={"inline_string": _key_set(db, rule)},
     )
+
+
+def _is_header(name: str) -> bool:
+    return _HEADER.fullmatch(name) is not None
 
 
 def _key_set(db: Engine, rule: JWTRule) -> str:

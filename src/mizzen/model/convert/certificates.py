@@ -28,7 +28,7 @@ def server_certificate_fault(db: Engine, key: Key) -> str | None:
     for chain_name, key_name in _PAIRS:
         chain, private = secret.get(chain_name), secret.get(key_name)
         if chain and private:
-            fault = _pair_fault(chain, private)
+            fault = pair_fault(chain, private)
             return f"the certificate is malformed: tls: {fault}" if fault else None
     expected = " or ".join(f"({chain} and {private})" for chain, private in _PAIRS)
     return (
@@ -36,7 +36,8 @@ def server_certificate_fault(db: Engine, key: Key) -> str | None:
     )
 
 
-def _pair_fault(chain: bytes, private: bytes) -> str | None:
+def pair_fault(chain: bytes, private: bytes) -> str | None:
+    """What keeps a chain and a key from serving together, in the reference's words; None where nothing does."""
     if b"-----BEGIN" not in chain:
         return "failed to find any PEM data in certificate input"
     if b"-----BEGIN" not in private:
@@ -64,15 +65,25 @@ def authority_fault(db: Engine, key: Key) -> str | None:
     for name in _ROOTS:
         text = found.data.get(name) if isinstance(found, ConfigMap) else found.get(name)
         if text:
-            return _roots_fault(text.encode() if isinstance(text, str) else text)
+            return roots_fault(text.encode() if isinstance(text, str) else text)
     return f"didn't have expected keys {' or '.join(_ROOTS)}; found: {_listed(found.data)}"
 
 
-def _roots_fault(text: bytes) -> str | None:
+def roots_fault(text: bytes) -> str | None:
+    """What keeps a text from serving as trusted roots; None where nothing does."""
     try:
         x509.load_pem_x509_certificates(text)
     except ValueError:
         return "the certificate is malformed"
+    return None
+
+
+def revocations_fault(text: bytes) -> str | None:
+    """What keeps a text from serving as a list of revoked certificates; None where nothing does."""
+    try:
+        x509.load_pem_x509_crl(text)
+    except ValueError:
+        return "the list of revoked certificates is malformed"
     return None
 
 

@@ -94,3 +94,24 @@ def test_gateways_choose_the_route_again():
     rule = {"issuer": "a", "jwks": KEYS}
     assert "clearRouteCache" not in jwt(policy("a", rule))[0]["providers"]["origins-0"]
     assert jwt(policy("a", rule), router=True)[0]["providers"]["origins-0"]["clearRouteCache"] is True
+
+
+def test_a_place_without_a_name_is_none():
+    (found,) = jwt(
+        policy(
+            "a",
+            {
+                "issuer": "a",
+                "jwks": KEYS,
+                "fromHeaders": [{"name": ""}, {"name": "a b"}, {"name": "x-token", "prefix": "T "}],
+                "fromParams": ["", "token"],
+                "fromCookies": ["", "cookie"],
+                "outputPayloadToHeader": "a\nb",
+                "outputClaimToHeaders": [{"header": "", "claim": "sub"}, {"header": "x-sub", "claim": ""}],
+            },
+        )
+    )
+    provider = found["providers"]["origins-0"]
+    assert provider["fromHeaders"] == [{"name": "x-token", "valuePrefix": "T "}]
+    assert (provider["fromParams"], provider["fromCookies"]) == (["token"], ["cookie"])
+    assert not provider.keys() & {"forwardPayloadHeader", "claimToHeaders"}
