@@ -19,6 +19,7 @@ from mizzen.compile.upstreams import select_upstream
 from mizzen.compile.values import duration, percent, wrapped
 from mizzen.model.protocols import Protocol
 
+_MILLISECOND = 1_000_000
 _DEFAULT_BUDGET_PERCENT = 20.0
 _DEFAULT_BUDGET_CONCURRENCY = 3
 
@@ -86,11 +87,11 @@ def _apply_http2_options(draft: Draft, http: HTTPSettings) -> None:
     if http.max_concurrent_streams > 0:
         draft.http2_options["max_concurrent_streams"] = wrapped(http.max_concurrent_streams)
     keepalive = http.http2_keep_alive
-    if keepalive is not None:
-        fields = {"interval": keepalive.interval, "timeout": keepalive.timeout}
-        draft.http2_options["connection_keepalive"] = {
-            name: duration(value) for name, value in fields.items() if value is not None
-        }
+    fields = {"interval": keepalive.interval, "timeout": keepalive.timeout} if keepalive is not None else {}
+    known = {name: value for name, value in fields.items() if value is not None}
+    # Without a timeout, or with less than a millisecond of either, Envoy would refuse the cluster.
+    if "timeout" in known and min(known.values()) >= _MILLISECOND:
+        draft.http2_options["connection_keepalive"] = {name: duration(value) for name, value in known.items()}
 
 
 def apply_retry_budget(draft: Draft, budget: RetryBudget | None) -> None:
