@@ -4,13 +4,14 @@
 
 `http` answers with what it received, `greet` is a TCP server that speaks first, `echo` one that waits for its client,
 `tls` is HTTPS with a certificate of its own, `grpc` echoes messages; CONNECT makes `http` an `echo` that greets. Tests
-talk to the program through the Unix socket CONTROL, one JSON document a connection: `received` asks what arrived,
-everything else is a call that `traffic_calls` makes from inside the pod, so that it is captured like any program's. How
-a request is answered is up to its headers:
+give orders through the Unix socket CONTROL, one JSON document a connection: `received` asks what arrived, `release`
+ends a wait, any other is a call that `traffic_calls` makes from inside the pod, captured like any program's. Headers
+say how a request is answered:
 
     x-answer: 503            with this status         x-break: POD-PREFIX   with 503, but only at these pods
     x-delay: 1.5             after so many seconds    x-flaky: 2            with 503 to the first two of a case
-    x-set: NAME=VALUE        with this header         x-case: ID            names the case in the memory
+    x-set: NAME=VALUE        with this header         x-hold: yes           when a test says `release` for the case
+    x-case: ID               names the case in the memory
 """
 
 import asyncio
@@ -61,6 +62,7 @@ class Memory:
 
 
 memory = Memory()
+released: collections.defaultdict[str, asyncio.Event] = collections.defaultdict(asyncio.Event)
 
 
 # -- HTTP -------------------------------------------------------------------------------------------------------------
@@ -124,6 +126,8 @@ async def serve_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
             certificate=describe_client(secured),
         )
         await asyncio.sleep(float(headers.get("x-delay", "0")))
+        if "x-hold" in headers:
+            await released[case].wait()
         write_answer(writer, choose_status(headers, case), entry, headers, method)
         await writer.drain()
 
@@ -238,6 +242,8 @@ async def serve_control(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     try:
         if order["do"] == "received":
             value: Any = memory.of(order["case"])
+        elif order["do"] == "release":
+            value = released[order["case"]].set()
         else:
             value = await traffic_calls.perform(order)
         answer = {"value": value}

@@ -187,6 +187,10 @@ class Program:
         """What arrived under that case."""
         return msgspec.convert(self.order("received", case=case), list[Seen])
 
+    def release(self, case: str) -> None:
+        """Lets go the requests of a case that wait for it."""
+        self.order("release", case=case)
+
 
 class Programs:
     """Several pods' programs asked as one."""
@@ -200,6 +204,10 @@ class Programs:
 
     def received(self, case: str) -> list[Seen]:
         return [seen for program in self.programs for seen in program.received(case)]
+
+    def release(self, case: str) -> None:
+        for program in self.programs:
+            program.release(case)
 
 
 def new_case() -> str:

@@ -13,6 +13,8 @@ from traffic_programs import Program, Programs
 from mizzen.local import observer
 
 _MARK = "behaviour"
+_TEST_SECONDS = 300
+"""The first test waits for the mesh as well."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker(_MARK):
             item.add_marker(pytest.mark.local)
             item.add_marker(pytest.mark.envoy)
+            item.add_marker(pytest.mark.timeout(_TEST_SECONDS))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

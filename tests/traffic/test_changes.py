@@ -2,8 +2,9 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from eventually import eventually_blocking
 from traffic_manifests import behaviour, service, subsets
-from traffic_programs import statuses
+from traffic_programs import new_case, statuses
 
 TAKEN_AWAY = """
 kind: VirtualService
@@ -29,14 +30,19 @@ def test_rules_come_and_go_while_the_mesh_runs(client, mesh):
 
 
 @behaviour(service("in-flight"))
-def test_a_request_in_flight_survives_a_change(client, mesh):
+def test_a_request_in_flight_survives_a_change(client, echoes, mesh):
     """Routes, clusters and listeners change while it waits."""
     change = TAKEN_AWAY.replace("taken-away", "in-flight") + service("newcomer", port=8123)
-    with ThreadPoolExecutor(2) as threads:
-        request = threads.submit(client.get, "http://in-flight/", headers={"x-delay": "4"})
-        mesh.apply("in-flight", [change])
-        assert not request.done(), "the change took longer than the request"
-        assert client.get("http://in-flight/").route == "there"
+    case = new_case()
+    with ThreadPoolExecutor(1) as threads:
+        request = threads.submit(client.get, "http://in-flight/", headers={"x-hold": "yes"}, case=case, timeout=60)
+        try:
+            eventually_blocking(lambda: echoes.received(case))
+            mesh.apply("in-flight", [change])
+            assert client.get("http://in-flight/").route == "there"
+            assert client.get("http://newcomer:8123/").status == 200
+        finally:
+            echoes.release(case)
         assert (request.result().status, request.result().route) == (200, "")
     mesh.apply("in-flight", [])
 
