@@ -48,6 +48,15 @@ def test_a_killed_mesh_takes_its_processes_with_it_and_the_next_start_sweeps_its
     assert is_gone(mesh)
 
 
+def test_a_killed_mesh_ends_although_its_own_process_does_not_answer(mesh):
+    with running(mesh):
+        os.kill(mesh.state.inner, signal.SIGSTOP)
+        mesh.kill()
+        eventually_blocking(lambda: not mesh.processes(), 5)
+    mesh.run("down", mesh.name)
+    assert is_gone(mesh)
+
+
 def test_the_death_of_the_supervising_process_ends_the_mesh_with_an_error(mesh):
     with running(mesh):
         os.kill(mesh.state.inner, signal.SIGKILL)

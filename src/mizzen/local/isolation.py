@@ -50,15 +50,16 @@ class Isolation(StrEnum):
 
 def build_prefix(isolation: Isolation) -> tuple[str, ...]:
     """The command that runs another one in the mesh's namespaces; all of them end with it."""
+    leash = ("setpriv", "--pdeathsig=KILL", "--")
     if isolation is Isolation.NONE:
-        return ("setpriv", "--pdeathsig=KILL", "--")
+        return leash
     user = {
         Isolation.ROOT: (),
         Isolation.MAPPED: ("--user", "--map-root-user", "--map-auto"),
         Isolation.SINGLE: ("--user", "--map-root-user"),
     }
     kept = ("--net", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child")
-    return ("unshare", *user[isolation], *kept, "--")
+    return (*leash, "unshare", *user[isolation], *kept, "--")
 
 
 def choose(*, capture: bool, uid: int, environ: Mapping[str, str]) -> Isolation:
