@@ -7,7 +7,8 @@ routes may all use it. What differs between the dialects is decided here and now
     alpn               the ALPN words of the mesh, and who writes them upstream
     metrics            istio.stats
     metric_loggers, metric_labels   the access loggers that count the same on upstream Envoy
-    access_logs        access loggers and their formats
+    access_logs        access loggers
+    formats, expressions   the formats and CEL expressions that upstream Envoy reads
     tracing, tracers   the tracing block of a connection manager, and where its spans go
     http               one HTTP connection manager, with its filters in order
     network            tcp_proxy and the network filters before it

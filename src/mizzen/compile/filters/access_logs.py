@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from mizzen import protos
-from mizzen.compile.filters import expressions
+from mizzen.compile.filters import expressions, formats
 from mizzen.compile.filters.dialect import Dialect
 
 _accesslog_v3 = protos.package("envoy.config.accesslog.v3")
@@ -178,12 +178,19 @@ def _build(log: AccessLog, dialect: Dialect, only: dict[str, Any]) -> Any:
 
 
 def _file_logger(sink: FileLog, dialect: Dialect) -> tuple[str, Any]:
-    log_format = _log_format(sink)
+    log_format = _log_format(_readable(sink) if dialect == "envoy" else sink)
     if dialect == "envoy" and sink.path in _STREAMS:
         # Envoy under uid 1337 may not open the pipe behind /dev/stdout; its own descriptor it may write.
         name, message = _STREAMS[sink.path]
         return name, getattr(_stream_v3, message)(log_format=log_format)
     return "envoy.access_loggers.file", _file_v3.FileAccessLog(path=sink.path, log_format=log_format)
+
+
+def _readable(sink: FileLog) -> FileLog:
+    """The sink with a format that upstream Envoy reads: without the fields that it does not, or else the default."""
+    if sink.json:
+        return msgspec.structs.replace(sink, json=json_format(formats.readable_part(msgspec.json.decode(sink.json))))
+    return sink if formats.is_readable(sink.text) else msgspec.structs.replace(sink, text=DEFAULT_TEXT)
 
 
 def _log_format(sink: FileLog) -> dict[str, Any]:
@@ -237,6 +244,11 @@ def _otel_logger(sink: OpenTelemetryLog, dialect: Dialect) -> tuple[str, Any]:
     if dialect == "envoy":  # the same without the field that it deprecates
         fields = _common(sink)
         del fields["transport_api_version"]
+        sink = msgspec.structs.replace(
+            sink,
+            body=sink.body if formats.is_readable(sink.body) else DEFAULT_TEXT,
+            attributes=tuple((key, value) for key, value in sink.attributes if formats.is_readable(value)),
+        )
     if sink.attributes:
         values = [{"key": key, "value": {"string_value": value}} for key, value in sink.attributes]
         fields["attributes"] = {"values": values}

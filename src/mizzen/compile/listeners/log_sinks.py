@@ -40,7 +40,7 @@ def sink(db: Engine, name: str) -> Sink | None:
     if found is None:
         return None
     if found.envoy_file_access_log is not None:
-        return _file_sink(db, found)
+        return _file_sink(db, found) if found.envoy_file_access_log.path else None
     if found.envoy_http_als is not None:
         return _http_sink(db, found.envoy_http_als)
     if found.envoy_tcp_als is not None:

@@ -15,7 +15,7 @@ from mizzen.api.mesh import proxy as proxy_api
 from mizzen.api.mesh.providers import ExtensionProvider
 from mizzen.api.mesh.proxy import Tracing as ProxyTracing
 from mizzen.api.scalars import Duration
-from mizzen.compile.filters import peers
+from mizzen.compile.filters import formats, peers
 from mizzen.compile.filters.tracers import (
     Collector,
     Datadog,
@@ -128,8 +128,13 @@ def _given(written: Iterable[tuple[str, CustomTag]], own: Profile) -> Iterator[T
             continue
         if tag.kind == "header" and not _NAME.fullmatch(tag.value):
             continue
-        if tag.kind != "formatter" or own.version >= _NEW_CALLS:
+        if tag.kind != "formatter" or (own.version >= _NEW_CALLS and _reads(own, tag.value)):
             yield tag
+
+
+def _reads(own: Profile, text: str) -> bool:
+    """Whether the proxy reads a format; for Istio's proxies their users know best."""
+    return own.dialect == "istio" or (formats.is_readable(text) and "%REQ_WITHOUT_QUERY" not in text)
 
 
 def _given_tag(name: str, given: CustomTag) -> Tag | None:

@@ -1,0 +1,55 @@
+"""A real Envoy reads what is taken for a readable format, and refuses what is not."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+from mizzen.agent.supervisor import find_envoy
+from mizzen.compile.filters import formats
+
+pytestmark = pytest.mark.envoy
+
+SIMPLE = sorted(formats.ALONE | formats.EITHER | formats.PARTS.keys())
+TRICKY = {
+    **dict.fromkeys(
+        ("%%", "%REQ(:AUTHORITY?X-B)%", "%REQ(x):5%", "%FILTER_STATE(a:FIELD:x)%", "%METADATA(LISTENER:a)%"), True
+    ),
+    **dict.fromkeys(("%PATH(WQ:ORIG_OR_PATH)%", "%QUERY_PARAMS(ORIG)%", "%START_TIME(%s)%"), True),
+    '%COALESCE({"operators":["PROTOCOL",{"command":"REQ","param":"a"}]})%': True,
+    **dict.fromkeys(("100%", "%NO_SUCH_COMMAND%", "%REQ(a b)%", "%DURATION:3%", "%FILTER_STATE(a:b)%"), False),
+    **dict.fromkeys(("%PATH(x)%", "%COMMON_DURATION(a:b:c)%", '%COALESCE({"operators":["NOPE"]})%'), False),
+}
+
+
+def is_taken(folder: pathlib.Path, log_format: dict) -> bool:
+    extensions = "type.googleapis.com/envoy.extensions."
+    log = {"@type": extensions + "access_loggers.file.v3.FileAccessLog", "path": "/dev/null", "log_format": log_format}
+    manager = {
+        "@type": extensions + "filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "x",
+        "access_log": [{"name": "log", "typed_config": log}],
+        "http_filters": [{"name": "r", "typed_config": {"@type": extensions + "filters.http.router.v3.Router"}}],
+        "route_config": {"virtual_hosts": [{"name": "a", "domains": ["*"]}]},
+    }
+    listener = {
+        "name": "in",
+        "address": {"socket_address": {"address": "127.0.0.1", "port_value": 1}},
+        "filter_chains": [{"filters": [{"name": "hcm", "typed_config": manager}]}],
+    }
+    config = folder / "envoy.json"
+    config.write_text(json.dumps({"static_resources": {"listeners": [listener]}}))
+    command = (str(find_envoy("", "")), "--mode", "validate", "-c", str(config), "-l", "off")
+    return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
+
+
+def test_every_command_that_is_known_is_read(tmp_path: pathlib.Path) -> None:
+    assert len(SIMPLE) > 100
+    assert is_taken(tmp_path, {"json_format": {command: f"%{command}%" for command in SIMPLE}})
+
+
+@pytest.mark.parametrize(("text", "taken"), TRICKY.items())
+def test_envoy_agrees(tmp_path: pathlib.Path, text: str, taken: bool) -> None:
+    assert formats.is_readable(text) is taken
+    assert is_taken(tmp_path, {"text_format_source": {"inline_string": text}}) is taken
