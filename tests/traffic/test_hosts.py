@@ -1,6 +1,7 @@
 """Who is reached under a name: Services of every kind, ServiceEntries of every resolution, and what DNS says of them."""
 
 import pytest
+from traffic_certificates import ROOT
 from traffic_manifests import WORLD, behaviour, routes, service
 from traffic_programs import count_pods
 
@@ -395,6 +396,46 @@ def test_each_name_below_a_wildcard_may_be_resolved_by_itself(client):
 def test_an_entry_may_select_pods(client, mesh):
     answer = client.get("http://selected.example.com/", address=f"{mesh['outer'].address}:80")
     assert (answer.pod, answer.route, answer.seen.caller) == ("far", "known", ECHO)
+
+
+@behaviour(
+    entry(
+        "weighted-endpoints",
+        """
+  location: MESH_EXTERNAL
+  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
+  resolution: STATIC
+  endpoints: [{address: "$(outer)", weight: 1}, {address: "$(solo)", weight: 3}]
+""",
+    ),
+    """
+kind: DestinationRule
+metadata: {name: weighted-endpoints}
+spec: {host: weighted-endpoints.example.com, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}
+""",
+)
+def test_endpoints_of_an_entry_have_weights(client):
+    found = count_pods(client.send("http://weighted-endpoints.example.com/", count=40))
+    assert found == {"outer": 10, "solo": 30}
+
+
+def by_name_only(name: str, target: int) -> str:
+    """A TLS host without any address of its own on a port that others have as well."""
+    spec = f"""
+  location: MESH_EXTERNAL
+  ports: [{{number: 8449, name: tls, protocol: TLS, targetPort: {target}}}]
+  resolution: STATIC
+  endpoints: [{{address: "$(outer)"}}]
+"""
+    unwilling = f'{{name: {name}, labels: {{networking.istio.io/enable-autoallocate-ip: "false"}}}}'
+    return entry(name, spec, marks=False).replace(f"{{name: {name}}}", unwilling)
+
+
+@behaviour(by_name_only("sni-one", 8443), by_name_only("sni-two", 7998))
+def test_hosts_without_addresses_are_told_apart_by_the_name_in_tls(client):
+    answer = client.get("https://sni-one.example.com:8449/", tls={"ca": ROOT.pem})
+    assert (answer.pod, answer.seen.sni) == ("outer", "sni-one.example.com")
+    assert client.get("https://sni-two.example.com:8449/").status == 0, "nobody listens there"
 
 
 @behaviour(

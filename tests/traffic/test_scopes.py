@@ -29,6 +29,14 @@ def test_any_destination_is_let_through_where_no_policy_forbids_it(client, outer
     assert client.connect(f"{outer.address}:9000")[0].lines == ("HELLO outer ",)
 
 
+@behaviour()
+def test_tls_is_let_through_and_held_back_like_anything_else(client, scoped, outer):
+    url, at = "https://anybody.example.com/", f"{outer.address}:8443"
+    assert client.get(url, address=at).seen.sni == "anybody.example.com"
+    blocked = scoped.get(url, address=at)
+    assert (blocked.status, bool(blocked.error)) == (0, True)
+
+
 @behaviour(SHOWN)
 def test_a_host_on_a_port_that_others_use_is_let_through_by_its_address(client, outer):
     answer = client.get(f"http://{outer.address}:8080/")

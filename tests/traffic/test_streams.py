@@ -235,6 +235,12 @@ def test_connections_are_tunnelled_through_a_proxy(client):
     assert line.lines == ("TUNNEL outer tunnelled.example.com:9001", "outer  hello")
 
 
+@behaviour(service("old-http"))
+def test_http_1_0_is_told_to_upgrade(client):
+    (line,) = client.connect("old-http:80", say="GET / HTTP/1.0\r\nHost: old-http\r\n\r\n")
+    assert line.lines[0].startswith("HTTP/1.1 426 Upgrade Required")
+
+
 @behaviour(service("websocket"))
 def test_a_websocket_goes_through(client):
     opened = client.websocket("websocket:80", "websocket", ["one", "two"])
