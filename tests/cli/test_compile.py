@@ -163,7 +163,9 @@ def test_without_any_pod_that_is_said(tmp_path: pathlib.Path) -> None:
 
     error = fails("-f", tmp_path / "s.yaml", "--proxy", "front-1.web")
 
-    assert error == "Error: there is no Pod front-1.web; there is no Pod at all\n"
+    assert error.startswith(
+        "Error: there is no Pod front-1.web; there is no Pod at all, and none is made from a Deployment: "
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 import importlib.metadata
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import cli_runs
 import pytest
 import yaml
 from http_answers import Answers, on_port
+
+from mizzen.local import runtime
 
 OWN = importlib.metadata.version("mizzen")
 
@@ -75,6 +78,20 @@ def test_an_absent_control_plane_is_said_and_is_no_failure() -> None:
     assert result.exit_code == 0
     assert result.stdout == f"client version: {OWN}\n"
     assert result.stderr.startswith("Mizzen is not running here: cannot reach the control plane")
+
+
+def test_several_meshes_are_not_called_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(runtime, "find_base", lambda *_: tmp_path)
+
+    result = cli_runs.run("version")
+
+    assert (result.exit_code, result.stdout) == (0, f"client version: {OWN}\n")
+    several = "several meshes are running (one, two): choose one with --mesh"
+    assert result.stderr == f"The control plane is not asked: {several}\n"
+    down = cli_runs.run("down")
+    assert (down.exit_code, "choose one by `mizzen down MESH`" in down.stderr) == (2, True)
 
 
 def test_another_format_is_refused() -> None:

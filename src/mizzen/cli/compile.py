@@ -100,5 +100,6 @@ def _pod_node(contents: "Contents", reference: str) -> dict[str, Any]:
         return nodes.build_node(found)
     known = [f"{key.name}.{key.namespace}" for key in contents.objects if key.kind == "Pod"]
     near = difflib.get_close_matches(reference, known, n=3, cutoff=0.3)
-    hint = f"; there are {', '.join(near)}" if near else "; there is no Pod at all" if not known else ""
+    none = "; there is no Pod at all, and none is made from a Deployment: add a Pod, or describe the proxy with --node"
+    hint = f"; there are {', '.join(near)}" if near else none if not known else ""
     raise MizzenError(f"there is no Pod {reference}{hint}")

@@ -38,7 +38,7 @@ def up(manifests: tuple[str, ...], name: str, no_capture: bool, ports: tuple[str
         return launcher.launch(request, environ, terminal=sys.stdout.isatty())
     launcher.require_readable(manifests)
     chosen = name or launcher.default_name(manifests)
-    layout = runtime.Layout(runtime.find_base(os.getuid(), environ) / chosen)
+    layout = runtime.lay_out(runtime.find_base(os.getuid(), environ), chosen)
     arguments = [str(Path(path).resolve()) for path in manifests]
     arguments += ["--name", chosen, *(["--no-capture"] if no_capture else [])]
     arguments += [word for port in ports for word in ("--port", port)]

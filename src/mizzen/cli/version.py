@@ -15,7 +15,7 @@ import msgspec
 
 from mizzen.cli import options, render, targets
 from mizzen.cli.flags import Command
-from mizzen.errors import MizzenError
+from mizzen.errors import MizzenError, UsageError
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,6 +51,8 @@ def version(short: bool, output: str, remote: bool, mesh: str, monitoring: tuple
     if remote:
         try:
             report = _ask(report, targets.find_control_planes(mesh=mesh, addresses=monitoring))
+        except UsageError as unclear:
+            click.echo(f"The control plane is not asked: {unclear}", err=True)
         except MizzenError as absent:
             click.echo(f"Mizzen is not running here: {absent}", err=True)
     if output:

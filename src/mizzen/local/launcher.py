@@ -50,7 +50,7 @@ def launch(request: Request, environ: Mapping[str, str], *, terminal: bool) -> i
     require_readable(request.manifests)
     uid = os.getuid()
     isolation = ways.choose(capture=request.capture, uid=uid, environ=environ)
-    layout = Layout(runtime.find_base(uid, environ) / (request.name or default_name(request.manifests)))
+    layout = runtime.lay_out(runtime.find_base(uid, environ), request.name or default_name(request.manifests))
     held = runtime.lock(layout)
     try:
         sweep(layout, isolation)
@@ -156,7 +156,10 @@ def detach(arguments: list[str], layout: Layout, environ: Mapping[str, str]) -> 
     """Runs `mizzen up` in the background and waits until its mesh is ready; `LocalError` with its last words if not."""
     log = detached_log(layout)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
+    if layout.root.exists():
+        os.close(runtime.lock(layout))  # Refuses a second mesh of this name before the first one's log is replaced.
+    log.unlink(missing_ok=True)
+    with log.open("ab") as output:
         child = subprocess.Popen(
             (sys.executable, "-m", "mizzen", "up", *arguments),
             stdin=subprocess.DEVNULL,
@@ -175,7 +178,15 @@ def detach(arguments: list[str], layout: Layout, environ: Mapping[str, str]) -> 
     words = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
     if child.poll() is None:
         raise LocalError(f"the mesh is not ready after {_DETACH_SECONDS:g} s and goes on trying; see {log}: {words[0]}")
+    _drop_told(log)
     raise LocalError(words[0].removeprefix("Error: "))
+
+
+def _drop_told(log: Path) -> None:
+    """The log of a start that failed stays only if it says more than the one line that the user is told."""
+    with contextlib.suppress(OSError):
+        if len(log.read_bytes().splitlines()) <= 1:
+            log.unlink()
 
 
 def detached_log(layout: Layout) -> Path:

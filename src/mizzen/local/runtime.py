@@ -9,6 +9,7 @@ every process that a mesh starts, so it finds also those that nobody wrote down.
 import contextlib
 import fcntl
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from mizzen.errors import LocalError, UsageError
 from mizzen.local.processes import MESH_VARIABLE
 
 _SWEEP_SECONDS = 10.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +161,16 @@ def find_base(uid: int, environ: Mapping[str, str]) -> Path:
     return Path(f"/tmp/mizzen-{uid}")
 
 
+def lay_out(base: Path, name: str) -> Layout:
+    """The paths of a mesh that is to start; its folder is swept, so a name must not lead anywhere else."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a mesh: choose one of at most 63 letters, digits, '.', '_' and '-' that"
+            " begins with a letter or digit, with --name"
+        )
+    return Layout(base / name)
+
+
 def list_meshes(base: Path) -> tuple[Layout, ...]:
     """The meshes that run, or died without sweeping."""
     if not base.is_dir():
@@ -166,8 +178,8 @@ def list_meshes(base: Path) -> tuple[Layout, ...]:
     return tuple(Layout(path) for path in sorted(base.iterdir()) if path.is_dir())
 
 
-def select_mesh(base: Path, name: str | None) -> Layout:
-    """The mesh of that name, or the only one there is."""
+def select_mesh(base: Path, name: str | None, choice: str = "with --mesh") -> Layout:
+    """The mesh of that name, or the only one there is; `choice` tells how to name one of several."""
     meshes = list_meshes(base)
     if name is not None:
         if Layout(base / name) not in meshes:
@@ -177,7 +189,7 @@ def select_mesh(base: Path, name: str | None) -> Layout:
         raise LocalError("no mesh is running; start one with `mizzen up DIR`")
     if len(meshes) > 1:
         names = ", ".join(mesh.name for mesh in meshes)
-        raise UsageError(f"several meshes are running ({names}): choose one with --mesh")
+        raise UsageError(f"several meshes are running ({names}): choose one {choice}")
     return meshes[0]
 
 

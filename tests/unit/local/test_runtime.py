@@ -40,6 +40,19 @@ def test_root_and_users_have_their_own_places(tmp_path):
     assert runtime.find_base(1000, {"XDG_RUNTIME_DIR": "/nonexistent"}) == Path("/tmp/mizzen-1000")
 
 
+@pytest.mark.parametrize("name", ["shop", "Shop_2.beta-1", "a" * 63])
+def test_a_mesh_lives_directly_in_its_users_place(tmp_path, name):
+    assert runtime.lay_out(tmp_path, name) == Layout(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "/etc", "../shop", ".hidden", "my shop", "shop\n", "é", "a" * 64]
+)
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
+    with pytest.raises(UsageError, match=r"cannot be the name of a mesh: .* --name"):
+        runtime.lay_out(tmp_path, name)
+
+
 def test_the_only_mesh_needs_no_name_and_of_several_one_must_be_named(tmp_path):
     with pytest.raises(LocalError, match="no mesh is running"):
         runtime.select_mesh(tmp_path / "none", None)
