@@ -311,7 +311,7 @@ def test_telemetry_changes_labels_and_metrics_and_nothing_else(mesh: Counted) ->
 
     eventually_blocking(both_have_it, 30)
     for pod, wanted in (("client", sent), ("server", taken)):
-        before = mesh.scrape(pod)
+        before = mesh.settled(pod, sum(mesh.scrape(pod)["istio_requests_total"].values()))
         mesh.call("client", "http", "server:8080", 9, "/203/10")
         found = mesh.settled(pod, sum(before["istio_requests_total"].values()) + 9)
         new = {k: v - before["istio_requests_total"].get(k, 0) for k, v in found["istio_requests_total"].items()}
