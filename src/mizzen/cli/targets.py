@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import pathlib
-import socket
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -90,9 +89,9 @@ class _UnixConnection(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+        from mizzen.local.net import unix
+
+        self.sock = unix.connect(self._path, _TIMEOUT_SECONDS)
 
 
 def _request(connection: http.client.HTTPConnection, method: str, path: str) -> bytes:

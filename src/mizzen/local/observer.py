@@ -6,12 +6,12 @@ it blocks, and changes nothing but what a command in a pod changes.
 
 import http.client
 import re
-import socket
 import subprocess
 from collections.abc import Iterable, Mapping
 
 from mizzen.errors import LocalError
 from mizzen.local import execution
+from mizzen.local.net import unix
 from mizzen.local.runtime import Pod, State
 
 _TIMEOUT_SECONDS = 10.0
@@ -27,9 +27,7 @@ class _Connection(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(_TIMEOUT_SECONDS)
-        self.sock.connect(self._path)
+        self.sock = unix.connect(self._path, _TIMEOUT_SECONDS)
 
 
 def ask_envoy(pod: Pod, path: str, method: str = "GET") -> str:
