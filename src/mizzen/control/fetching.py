@@ -31,7 +31,8 @@ _METADATA = tuple(
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 3
-_CONNECTIONS = 8
+_CONNECTIONS = 64
+_CONNECTIONS_TO_ONE = 4
 
 
 class FetchError(MizzenError):
@@ -97,6 +98,7 @@ class Fetcher:
             resolver=_GuardedResolver(self._guard),
             ssl=_trust(self._config),
             limit=_CONNECTIONS,
+            limit_per_host=_CONNECTIONS_TO_ONE,
             use_dns_cache=False,
             force_close=True,
         )

@@ -54,7 +54,9 @@ class Inputs:
             http10=config.features.http10,
             trace_sampling=config.features.trace_sampling,
         )
-        self.key_sets = KeySets(lambda key, value: pusher.feed(key, value, "config"), config.key_sets)
+        self._issuers: dict[Key, Origin] = {}
+        """Where the objects stand that name token issuers."""
+        self.key_sets = KeySets(lambda key, value: pusher.feed(key, value, "config"), config.key_sets, self._report)
         """The key sets of token issuers; somebody runs it."""
         pusher.feed(CONTROL_PLANE, control_plane, "global")
         pusher.feed(MESH, mesh.config, "global")
@@ -88,13 +90,18 @@ class Inputs:
     def _feed(self, key: Key, value: Object | None, origin: Origin) -> None:
         self._pusher.feed(key, value, _REASONS.get(key.kind, "config"))
         if key.kind == "RequestAuthentication":
-            self.key_sets.follow(key, value if isinstance(value, RequestAuthentication) else None)
+            found = value if isinstance(value, RequestAuthentication) else None
+            self._issuers.pop(key, None)
+            if found is not None:
+                self._issuers[key] = origin
+            self.key_sets.follow(key, found)
         if key == self._map_key:
             self._mesh.follow(value if isinstance(value, ConfigMap) else None, origin)
             self.take_mesh()
 
     def _report(self) -> None:
-        before, now = set(self.findings), (*_flatten(self._by_source), *self._mesh.findings)
+        keyless = (Finding(self._issuers[p.key], p) for p in self.key_sets.problems() if p.key in self._issuers)
+        before, now = set(self.findings), (*_flatten(self._by_source), *self._mesh.findings, *keyless)
         if before == set(now):
             return
         self.findings = now

@@ -1,21 +1,23 @@
 """Key sets of token issuers: fetched, kept and refreshed.
 
 In: RequestAuthentications as they come and go. Out: an input for each key set that one of them names, under the key
-that `compile.security.tokens` reads; until there is one, tokens of that issuer are refused. A key set that was fetched
-stays in force while its issuer cannot be reached; it is forgotten when nobody names it when it is due for a refresh.
-Each URL is fetched by one task, at most so many at once; a failure is tried again after a minute, then after longer.
+that `compile.security.tokens` reads, and a Problem on the object for each that cannot be fetched. Until there is a key
+set, tokens of its issuer are refused; one that was fetched stays in force while its issuer cannot be reached, and is
+forgotten if nobody names it when it is due for a refresh. Each URL is fetched by one task, at most so many at once; a
+failure is tried again after a minute, then after longer.
 """
 
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from mizzen import observe, settings
 from mizzen.api.meta import Key
 from mizzen.api.policy import RequestAuthentication
+from mizzen.api.problems import Problem
 from mizzen.compile.security import tokens
 from mizzen.control.fetching import Fetcher, FetchError
 
@@ -25,7 +27,7 @@ _FETCHED = observe.Counter(
 )
 _FAILED = observe.Counter("pilot_jwks_resolver_network_fetch_fail_total", "Fetches of key sets that failed.")
 
-_AT_ONCE = 8
+_AT_ONCE = 64
 _JITTER = 0.1
 
 Feed = Callable[[Key, str | None], None]
@@ -45,15 +47,19 @@ class _Known:
         self.named_by: set[Key] = set()
         self.task: asyncio.Task[None] | None = None
         self.tried = False
+        self.held = False
+        """Whether a key set was ever fetched, and is in force."""
         self.fault = ""
 
 
 class KeySets:
     """All key sets that are named."""
 
-    def __init__(self, feed: Feed, config: settings.KeySets) -> None:
+    def __init__(self, feed: Feed, config: settings.KeySets, report: Callable[[], None] = lambda: None) -> None:
+        """`report` is called whenever `problems` may have changed."""
         self._feed = feed
         self._config = config
+        self._report = report
         self._known: dict[str, _Known] = {}
         self._named: dict[Key, frozenset[str]] = {}
         self._changed = asyncio.Event()
@@ -71,6 +77,14 @@ class KeySets:
         for uri in now - before:
             self._known.setdefault(uri, _Known()).named_by.add(key)
         self._changed.set()
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong now, on each object that names such a key set."""
+        for uri, known in sorted(self._known.items()):
+            effect = "the last one stays in force" if known.held else "its issuer's tokens are refused"
+            for key in sorted(known.named_by) if known.fault else ():
+                message = f"no key set from {uri}: {known.fault}; {effect}"
+                yield Problem(key=key, code="key-set", message=message, level="warning" if known.held else "error")
 
     def after_first_tries(self, then: Callable[[], None]) -> None:
         """Call `then` once every key set was tried; soon, even if many issuers do not answer."""
@@ -104,9 +118,7 @@ class KeySets:
         """Keep one key set fresh while somebody names it."""
         wait = self._config.retry_first
         while True:
-            async with self._places:
-                fetched = await self._try(uri, known, fetcher)
-            if fetched:
+            if await self._try(uri, known, fetcher):
                 wait = self._config.retry_first
                 await _sleep(self._config.refresh_interval)
             else:
@@ -121,20 +133,10 @@ class KeySets:
         """Fetch, a few times in a row after the first try ever."""
         tries = self._config.tries if known.tried else 1
         for left in reversed(range(tries)):
-            try:
-                text = await _fetch(uri, fetcher)
-            except FetchError as error:
-                _FAILED.inc()
-                self._report(uri, known, str(error))
-            except Exception as error:
-                # Whatever a user's URL brings about must not end what fetches the others.
-                _FAILED.inc()
-                _log.exception("key set of %s", uri)
-                self._report(uri, known, f"unexpected {type(error).__name__}")
-            else:
-                _FETCHED.inc()
-                self._report(uri, known, "")
-                self._feed(_input(uri), text)
+            fault = await self._fetch(uri, known, fetcher)
+            if fault != known.fault:
+                known.fault = fault
+                self._report()
             if not known.tried:
                 known.tried = True
                 self._tell()
@@ -144,12 +146,23 @@ class KeySets:
                 await asyncio.sleep(self._config.spacing)
         return False
 
-    def _report(self, uri: str, known: _Known, fault: str) -> None:
-        if fault and fault != known.fault:
-            _log.warning("key set of %s: %s; tokens of an issuer without keys are refused", uri, fault)
-        elif known.fault and not fault:
-            _log.info("key set of %s: fetched again", uri)
-        known.fault = fault
+    async def _fetch(self, uri: str, known: _Known, fetcher: Fetcher) -> str:
+        """Fetch once, at one of the places; what was wrong, or an empty text."""
+        try:
+            async with self._places:
+                text = await _fetch(uri, fetcher)
+        except FetchError as error:
+            _FAILED.inc()
+            return str(error)
+        except Exception as error:
+            # Whatever a user's URL brings about must not end what fetches the others.
+            _FAILED.inc()
+            _log.exception("key set of %s", uri)
+            return f"unexpected {type(error).__name__}"
+        _FETCHED.inc()
+        known.held = True
+        self._feed(_input(uri), text)
+        return ""
 
 
 def _uris(policy: RequestAuthentication) -> Iterable[str]:

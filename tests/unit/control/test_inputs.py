@@ -92,10 +92,14 @@ async def test_nobody_is_served_before_key_sets_were_tried(inputs: Inputs, pushe
     rule = JWTRule(issuer="a", jwks_uri="ftp://nowhere")
     policy = RequestAuthentication(spec=RequestAuthenticationSpec(jwt_rules=(rule,)))
     inputs.expect("files")
-    inputs.take("files", Batch(sets={key: policy}), {})
+    inputs.take("files", Batch(sets={key: policy}), {key: HERE})
     assert not pusher.ready
     task = asyncio.create_task(inputs.key_sets.run())
     await eventually(lambda: pusher.ready)
+    (found,) = inputs.findings
+    assert (found.origin, found.problem.key, found.problem.code) == (HERE, key, "key-set")
+    inputs.take("files", Batch(removes=(key,)), {})
+    assert inputs.findings == ()
     task.cancel()
 
 

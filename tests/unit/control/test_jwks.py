@@ -121,6 +121,30 @@ async def test_a_key_set_stays_while_its_issuer_is_away() -> None:
             await eventually(lambda: fed.sets.get(issuer.url()) == key_set("back"))
 
 
+async def test_a_key_set_that_cannot_be_fetched_is_a_problem_of_every_object_that_names_it(issuer: Issuer) -> None:
+    issuer.documents.clear()
+    told: list[list[str]] = []
+    fed = Fed()
+    sets = KeySets(fed, QUICK, lambda: told.append([f"{p.level}: {p}" for p in sets.problems()]))
+    rule = JWTRule(issuer="a", jwks_uri=issuer.url())
+    other = Key("RequestAuthentication", "bank", "jwt")
+    sets.follow(POLICY, policy(rule))
+    sets.follow(other, policy(rule))
+    task = asyncio.create_task(sets.run())
+    await eventually(lambda: told)
+    refused = f"no key set from {issuer.url()}: status 404; its issuer's tokens are refused"
+    assert told[-1] == [f"error: {other}: {refused}", f"error: {POLICY}: {refused}"]
+    issuer.documents["/jwks"] = key_set("one")
+    await eventually(lambda: told[-1] == [])
+    issuer.documents["/jwks"] = "broken"
+    await eventually(lambda: told[-1])
+    assert told[-1][0].startswith("warning")
+    assert told[-1][0].endswith("the last one stays in force")
+    assert fed.sets == {issuer.url(): key_set("one")}
+    assert len(told) == 3
+    task.cancel()
+
+
 async def test_failures_are_spaced_further_and_further(issuer: Issuer) -> None:
     issuer.documents.clear()
     config = settings.KeySets(tries=1, retry_first=0.1, retry_longest=10.0, timeout=1.0)
