@@ -209,10 +209,38 @@ def any_to_json(packed: Any) -> dict[str, Any]:
 
 
 def from_json(message_type: Any, value: Mapping[str, Any], *, ignore_unknown: bool = False) -> Any:
-    """The message that protobuf JSON describes; raises DecodeError with the parser's reason."""
+    """The message that protobuf JSON describes; raises DecodeError with the parser's reason.
+
+    What it packs into an Any is encoded deterministically, which the parser alone does not do.
+    """
     result = message_type()
     try:
         json_format.ParseDict(dict(value), result, ignore_unknown_fields=ignore_unknown, descriptor_pool=POOL)
     except (json_format.ParseError, TypeError, ValueError, KeyError, AttributeError, RecursionError) as bad:
         raise DecodeError(str(bad)) from bad
+    _settle(result)
     return result
+
+
+def _settle(message: Message) -> None:
+    """Encode every Any within the message deterministically; maps inside come in an arbitrary order otherwise."""
+    if message.DESCRIPTOR.full_name == "google.protobuf.Any":
+        try:
+            inner = unpack(message)
+        except DecodeError:
+            return
+        _settle(inner)
+        message.value = encode(inner)  # type: ignore[attr-defined]
+        return
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            if field.message_type.fields_by_name["value"].message_type is not None:
+                for entry in value.values():
+                    _settle(entry)
+        elif isinstance(value, Message):
+            _settle(value)
+        else:
+            for entry in value:
+                _settle(entry)
