@@ -26,6 +26,7 @@ COMMANDS = {
     ),
     "inject": Entry("mizzen.cli.inject:inject", "Add the sidecar to the pods of manifests.", ("kube-inject",)),
     "manifest": Entry("mizzen.cli.manifest:manifest", "Print manifests that the control plane would make."),
+    "migrate": Entry("mizzen.cli.migrate:migrate", "Turn the configuration of other gateways into this mesh's."),
     "ca": Entry("mizzen.cli.ca:ca", "Make and inspect the mesh's certificates."),
     "discovery": Entry("mizzen.cli.discovery:discovery", "Run the control plane."),
     "agent": Entry("mizzen.cli.agent:agent", "Run the agent of one sidecar or gateway."),
