@@ -56,7 +56,9 @@ def test_an_address_is_what_the_load_balancer_is_to_have() -> None:
 def test_labels_are_those_of_the_infrastructure_else_the_gateways_own() -> None:
     meta = ", labels: {own: a}, annotations: {own: b}"
     assert (wanted(gateway(meta=meta)).labels, wanted(gateway(meta=meta)).annotations) == ({"own": "a"}, {"own": "b"})
-    asked = "infrastructure: {labels: {asked: c, gateway.networking.k8s.io/gateway-name: other}, annotations: {asked: d}}"
+    asked = (
+        "infrastructure: {labels: {asked: c, gateway.networking.k8s.io/gateway-name: other}, annotations: {asked: d}}"
+    )
     found = wanted(gateway(spec=asked, meta=meta))
     assert (found.labels, found.annotations) == ({"asked": "c"}, {"asked": "d"})
 
