@@ -194,6 +194,16 @@ class Agent(Group, frozen=True, kw_only=True):
     """Seconds between the start of draining and the first look at active connections."""
     exit_on_zero_connections: Annotated[bool, Variable("EXIT_ON_ZERO_ACTIVE_CONNECTIONS", parse_bool)] = False
     """Whether the agent waits for the last connection instead of a fixed time."""
+    wasm_insecure_servers: Annotated[tuple[str, ...], Variable("WASM_INSECURE_REGISTRIES", _parse_names)] = ()
+    """Servers of Wasm modules (host or host:port) that may show any certificate, as registries none."""
+    wasm_expiry: Annotated[float, Variable("WASM_MODULE_EXPIRY", parse_duration)] = 24 * 3600.0
+    """Seconds after which a Wasm module that nobody wanted is removed."""
+    wasm_purge_interval: Annotated[float, Variable("WASM_PURGE_INTERVAL", parse_duration)] = 3600.0
+    """Seconds between two looks for such modules."""
+    wasm_timeout: Annotated[float, Variable("WASM_HTTP_REQUEST_TIMEOUT", parse_duration)] = 15.0
+    """Seconds that a request for a Wasm module may take."""
+    wasm_retries: Annotated[int, Variable("WASM_HTTP_REQUEST_MAX_RETRIES", _parse_count)] = 5
+    """Further attempts after one that failed."""
 
 
 class Http(Group, frozen=True, kw_only=True):

@@ -30,6 +30,8 @@ from typing import Any
 import traffic_calls
 
 WEBSOCKET_KEY = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+SERVED = ("module.wasm",)
+"""Files that `http` hands out to whoever asks for a path that ends with their name."""
 REMEMBERED = 20_000
 POD = os.environ.get("POD_NAME", "unknown")
 VERSION = os.environ.get("VERSION", "")
@@ -111,6 +113,9 @@ async def serve_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         if headers.get("upgrade", "").lower() == "websocket":
             await serve_websocket(reader, writer, headers)
             return
+        if os.path.basename(target) in SERVED:
+            write_file(writer, os.path.basename(target))
+            continue
         body = await read_body(reader, headers)
         secured = writer.get_extra_info("ssl_object")
         entry = memory.add(
@@ -130,6 +135,13 @@ async def serve_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
             await released[case].wait()
         write_answer(writer, choose_status(headers, case), entry, headers, method)
         await writer.drain()
+
+
+def write_file(writer: asyncio.StreamWriter, name: str) -> None:
+    """A file that lies beside this program."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), "rb") as file:
+        content = file.read()
+    writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content)
 
 
 def describe_client(secured: Any) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import traffic_app
 import traffic_calls
+import traffic_wasm
 from eventually import eventually_blocking
 from local_mesh import LocalMesh
 from traffic_certificates import ROOT
@@ -27,7 +28,19 @@ from mizzen.local import observer, runtime
 _IN_FORCE_SECONDS = 60.0
 _GIVEN = "240.240."
 _WARMING = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$"
-PORTS = ("http=8080", "http=8083", "greet=9000", "echo=9001", "tls=8443", "grpc=9090")
+MODULE = traffic_wasm.build_module("x-wasm", "written")
+"""A Wasm module that adds a header to answers."""
+PORTS = (
+    "http=8080",
+    "http=8083",
+    "http=8084",
+    "http=8085",
+    "http=8086",
+    "greet=9000",
+    "echo=9001",
+    "tls=8443",
+    "grpc=9090",
+)
 SNIFFED_PORTS = ("http=8081", "echo=9002", "grpc=9091")
 """For Services that leave the protocol out: a port that two Services share is what the first of them says."""
 UNKNOWN_PORTS = ("http=8082",)
@@ -302,6 +315,7 @@ def is_warming(pod: runtime.Pod) -> bool:
 
 
 def lay_programs(folder: pathlib.Path) -> None:
-    """The pods' programs beside the manifests, where pods find them."""
+    """The pods' programs, and what they hand out, beside the manifests, where pods find them."""
     for module in (traffic_app, traffic_calls):
         shutil.copy(str(module.__file__), folder)
+    (folder / "module.wasm").write_bytes(MODULE)

@@ -1,10 +1,14 @@
 """What users add to Envoy themselves: EnvoyFilters at sidecars and gateways, good and bad."""
 
+import hashlib
+
 from eventually import eventually_blocking
-from traffic_manifests import behaviour, routes, service
+from traffic_manifests import WORLD, behaviour, routes, service
+from traffic_mesh import MODULE
 from traffic_programs import statuses
 
 NEAR = "app: echo, place: near"
+MODULE_URL = "http://world.example.net:8080/module.wasm"
 LUA = "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua"
 LIMIT = "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
 
@@ -143,6 +147,40 @@ spec:
 def test_an_envoy_filter_removes_a_cluster(client, visitor):
     assert client.get("http://without-cluster/").status == 503
     assert visitor.get("http://without-cluster/").status == 200
+
+
+def plugin(name: str, port: int, url: str, more: str = "") -> str:
+    """A Service on a port of `near` that a Wasm module guards."""
+    return f"""
+{service(name, target=port, selector=NEAR)}
+kind: WasmPlugin
+metadata: {{name: {name}}}
+spec:
+  selector: {{matchLabels: {{app: echo, place: near}}}}
+  url: {url}
+  phase: AUTHN
+  match: [{{mode: SERVER, ports: [{{number: {port}}}]}}]
+  {more}
+---
+"""
+
+
+@behaviour(WORLD, plugin("wasm", 8084, MODULE_URL, f"sha256: '{hashlib.sha256(MODULE).hexdigest()}'"))
+def test_a_wasm_module_is_fetched_and_run(client):
+    answer = client.get("http://wasm/")
+    assert (answer.status, answer.header("x-wasm")) == (200, "written")
+
+
+@behaviour(
+    WORLD,
+    plugin("wasm-closed", 8085, MODULE_URL, f"sha256: '{'0' * 64}'"),
+    plugin("wasm-open", 8086, "http://world.example.net:8080/missing", "failStrategy: FAIL_OPEN"),
+)
+def test_without_its_wasm_module_a_port_is_closed_unless_the_plugin_says_otherwise(client):
+    closed = client.get("http://wasm-closed/")
+    assert (closed.status, closed.body) == (403, "RBAC: access denied")
+    opened = client.get("http://wasm-open/")
+    assert (opened.status, opened.has("x-wasm")) == (200, False)
 
 
 @behaviour(service("beside-a-bad-filter"))

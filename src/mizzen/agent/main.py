@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -28,12 +29,16 @@ from mizzen.agent.relay.journal import Journal
 from mizzen.agent.status.probes import Prober, parse_probes
 from mizzen.agent.status.scrape import Scraper, parse_targets
 from mizzen.agent.status.server import Orders, Ready, Status, run_status
+from mizzen.agent.wasm import rewriting
+from mizzen.agent.wasm.downloads import Downloads
+from mizzen.agent.wasm.modules import Modules
 from mizzen.errors import AgentError, MizzenError
 from mizzen.protos import TYPE_PREFIX
 
 NAME_TABLE = TYPE_PREFIX + "istio.networking.nds.v1.NameTable"
 
 _SDS_SOCKET = Path(document.SDS_SOCKET)
+_WASM_FOLDER = Path("./var/lib/istio/data")
 _RESOLVER_FILES = (Path("./var/lib/istio/resolv.conf"), Path("/etc/resolv.conf"))
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -45,8 +50,10 @@ Part = Callable[[asyncio.Event], Awaitable[None]]
 class Agent:
     """All parts of one agent."""
 
-    def __init__(self, options: Options, session: aiohttp.ClientSession) -> None:
+    def __init__(self, options: Options, session: aiohttp.ClientSession, outside: aiohttp.ClientSession) -> None:
+        """`session` is for what is in the pod, `outside` for what is not."""
         self._options = options
+        self._rewriter = self._make_rewriter(outside)
         self._secrets = sds.Secrets()
         self._admin = Admin(session, options.loopback, options.config.proxy_admin_port)
         self._dns = self._make_dns()
@@ -111,6 +118,7 @@ class Agent:
             "certificates": run_certificates,
             "relay": lambda ready: relays.run(options.xds_socket, uid=uid, ready=ready),
             "status": self._run_status,
+            "wasm": self._keep_modules,
         }
         if self._dns is not None:
             proxy = self._dns
@@ -122,6 +130,20 @@ class Agent:
     async def _run_status(self, ready: asyncio.Event) -> None:
         host = self._options.bind_address or ("::" if self._options.pod.ipv6_only else "0.0.0.0")
         await run_status(self._status.application(), host=host, port=self._options.config.status_port, ready=ready)
+
+    async def _keep_modules(self, ready: asyncio.Event) -> None:
+        ready.set()
+        await self._rewriter.keep_house(self._options.agent.wasm_purge_interval)
+
+    def _make_rewriter(self, session: aiohttp.ClientSession) -> rewriting.Rewriter:
+        settings = self._options.agent
+        downloads = Downloads(
+            session,
+            insecure=settings.wasm_insecure_servers,
+            seconds=settings.wasm_timeout,
+            retries=settings.wasm_retries,
+        )
+        return rewriting.Rewriter(Modules(_WASM_FOLDER, downloads, expiry=settings.wasm_expiry))
 
     def _make_certificates(self) -> certificates.Certificates:
         options = self._options
@@ -139,7 +161,8 @@ class Agent:
         options = self._options
         journal = Journal(options.folder / "last-good", options.pod.node_id)
         taps = [Tap(type_url=NAME_TABLE, deliver=self._dns.update)] if self._dns is not None else []
-        return relay.Relay(options.discovery, journal, taps=taps)
+        rewrites = {rewriting.EXTENSION: self._rewriter.rewrite}
+        return relay.Relay(options.discovery, journal, taps=taps, rewrites=rewrites)
 
     def _make_dns(self) -> dns_proxy.Proxy | None:
         options = self._options
@@ -245,11 +268,26 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+def _make_connector(mark: int) -> aiohttp.TCPConnector:
+    """For connections that leave the pod; marked, where the capture rules know the proxy's own ones by that."""
+
+    def open_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = address
+        opened = socket.socket(family, kind, protocol)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, mark)
+        return opened
+
+    return aiohttp.TCPConnector(force_close=True, socket_factory=open_socket if mark else None)
+
+
 async def run_agent(options: Options) -> None:
     """Run one agent; the first expected failure among its parts is raised as itself."""
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
+    async with (
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session,
+        aiohttp.ClientSession(connector=_make_connector(options.socket_mark)) as outside,
+    ):
         try:
-            await Agent(options, session).run()
+            await Agent(options, session, outside).run()
         except BaseExceptionGroup as several:
             expected = several.subgroup(MizzenError)
             if expected is None:

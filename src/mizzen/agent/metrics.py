@@ -24,6 +24,18 @@ DNS_UPSTREAM_SECONDS = Histogram(
     (0.001, 0.005, 0.01, 0.1, 1, 5),
 )
 
+WASM_ENTRIES = Gauge("istio_agent_wasm_cache_entries", "Wasm modules that are kept")
+WASM_LOOKUPS = Counter("istio_agent_wasm_cache_lookup_count", "Wasm modules asked for", ["hit"])
+WASM_FETCHES = Counter("istio_agent_wasm_remote_fetch_count", "Wasm modules fetched, or not", ["result"])
+WASM_CONVERSIONS = Counter(
+    "istio_agent_wasm_config_conversion_count", "Extension configurations made local, or not", ["result"]
+)
+WASM_CONVERSION_MILLISECONDS = Histogram(
+    "istio_agent_wasm_config_conversion_duration",
+    "Milliseconds that it took to make an extension configuration local",
+    tuple(float(2**power) for power in range(15)),
+)
+
 OUTGOING_REQUESTS = Counter("istio_agent_num_outgoing_requests", "Certificate requests sent", ["request_type"])
 OUTGOING_FAILURES = Counter("istio_agent_num_failed_outgoing_requests", "Certificate requests failed", ["request_type"])
 OUTGOING_RETRIES = Counter("istio_agent_num_outgoing_retries", "Certificate requests tried again", ["request_type"])

@@ -1,13 +1,14 @@
 """One attempt to serve Envoy from the control plane: requests up, responses down, read along on the way.
 
 In: Envoy's requests (`Inbox`) and one stream to the control plane. Out: the responses, on Envoy's stream; what Envoy
-acknowledged, in the journal; what the agent subscribed to itself, at its taps. Types that Envoy does not know are
+acknowledged, in the journal; what the agent subscribed to itself, at its taps. Types that have a rewriter are passed on
+as it makes them, in their order and beside all others, as that may take a while. Types that Envoy does not know are
 never passed on. Which attempt follows when this one ends is decided by `server`.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import grpc.aio
@@ -37,6 +38,10 @@ class Tap(msgspec.Struct, frozen=True, kw_only=True):
     type_url: str
     deliver: Callable[[Sequence[bytes]], None]
     """Takes the values of the resources of each response; raises DecodeError to refuse it."""
+
+
+Rewrite = Callable[[bytes], Awaitable[bytes]]
+"""Turns an encoded response into the one that Envoy gets."""
 
 
 class Inbox:
@@ -74,8 +79,9 @@ class Inbox:
 class Memory:
     """What outlives an attempt: the journal, the versions of tapped resources, whether Envoy is configured."""
 
-    def __init__(self, journal: Journal, taps: Sequence[Tap]) -> None:
+    def __init__(self, journal: Journal, taps: Sequence[Tap], rewrites: Mapping[str, Rewrite]) -> None:
         self.journal = journal
+        self.rewrites = rewrites
         self.taps: Mapping[str, Tap] = {tap.type_url: tap for tap in taps}
         self.versions: dict[str, dict[str, str]] = {tap.type_url: {} for tap in taps}
         self.settled = False
@@ -98,14 +104,16 @@ class Exchange:
         self._pending: dict[tuple[str, str], bytes] = {}
         self._types: set[str] = set()
         self._writing = asyncio.Lock()
+        self._rewriting: asyncio.Queue[tuple[Rewrite, bytes]] = asyncio.Queue()
 
     async def run(self, call: Call, patience: float | None) -> str:
         """Pass on until the call ends, or has no answer after `patience` seconds; the result says why."""
         self._inbox.rewind()
         async with asyncio.TaskGroup() as tasks:
-            sender = tasks.create_task(self._send(call))
+            helpers = [tasks.create_task(self._send(call)), tasks.create_task(self._rewrite_all())]
             reason = await self._receive(call, patience)
-            sender.cancel()
+            for helper in helpers:
+                helper.cancel()
         return reason
 
     async def _send(self, call: Call) -> None:
@@ -149,11 +157,25 @@ class Exchange:
         tap = self._memory.taps.get(response.type_url)
         if tap is not None:
             await self._write(call, self._take_tapped(tap, response, data))
+        elif (rewrite := self._memory.rewrites.get(response.type_url)) is not None:
+            self._rewriting.put_nowait((rewrite, data))
         elif response.type_url.startswith(_ENVOY_TYPES):
-            self._pending[response.type_url, response.nonce] = data
-            await self._context.write(data)
+            await self._give(response, data)
         else:
             _log.warning("the control plane sent %s, which Envoy does not know", response.type_url)
+
+    async def _rewrite_all(self) -> None:
+        while True:
+            rewrite, data = await self._rewriting.get()
+            try:
+                data = await rewrite(data)
+            except (WireError, DecodeError) as unreadable:
+                _log.warning("passed on as it came: %s", unreadable)  # Envoy refuses it, and says why.
+            await self._give(_discovery.DeltaDiscoveryResponse.FromString(data), data)
+
+    async def _give(self, response: Any, data: bytes) -> None:
+        self._pending[response.type_url, response.nonce] = data
+        await self._context.write(data)
 
     def _note_request(self, data: bytes) -> list[bytes]:
         """Learn from a request of Envoy's; the result are the agent's own requests that follow it."""

@@ -13,7 +13,7 @@ stream is ended, and it goes on there. Nothing drains in any of this.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import msgspec
 
 from mizzen import observe, protos
 from mizzen.agent import control_plane, metrics, sockets
-from mizzen.agent.relay.exchange import Call, Exchange, Inbox, Memory, Tap
+from mizzen.agent.relay.exchange import Call, Exchange, Inbox, Memory, Rewrite, Tap
 from mizzen.agent.relay.journal import Journal
 from mizzen.agent.relay.saved import CLUSTER, LISTENER, SavedResources
 from mizzen.errors import AgentError
@@ -61,10 +61,11 @@ class Relay:
         journal: Journal,
         *,
         taps: Sequence[Tap] = (),
+        rewrites: Mapping[str, Rewrite] | None = None,
         timing: Timing | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._memory = Memory(journal, taps)
+        self._memory = Memory(journal, taps, rewrites or {})
         self._timing = timing or Timing()
 
     async def run(self, path: Path, *, uid: int | None, ready: asyncio.Event) -> None:

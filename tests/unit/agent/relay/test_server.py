@@ -18,9 +18,11 @@ from mizzen.agent.relay.saved import CLUSTER, LISTENER
 from mizzen.errors import DecodeError
 
 NODE = {"id": "sidecar~10.1.1.10~front-0.web~web.svc.cluster.local"}
+ROUTE = protos.TYPE_PREFIX + "envoy.config.route.v3.RouteConfiguration"
 NAME_TABLE = protos.TYPE_PREFIX + "istio.networking.nds.v1.NameTable"
 
 _discovery = protos.package("envoy.service.discovery.v3")
+_route_v3 = protos.package("envoy.config.route.v3")
 _nds = protos.package("istio.networking.nds.v1")
 
 
@@ -80,6 +82,7 @@ class Pod:
         self.folder = folder
         self.control = control
         self.tables: list[dict[str, list[str]]] = []
+        self.rewrites: dict[str, relay.Rewrite] = {}
         (folder / "root.pem").write_bytes(control.root.pem)
         (folder / "token").write_text(tiny_control.TOKEN)
 
@@ -95,6 +98,7 @@ class Pod:
             endpoint,
             Journal(self.folder / "last", NODE["id"]),
             taps=[Tap(type_url=NAME_TABLE, deliver=self._deliver)],
+            rewrites=self.rewrites,
             timing=relay.Timing(**{"first_delay": 0.02, "longest_delay": 0.1, "patience": 1.0, "trial": 5.0, **timing}),
         )
         ready = asyncio.Event()
@@ -144,6 +148,53 @@ async def test_requests_and_responses_pass_unchanged(pod, control) -> None:
         assert [resource.name for resource in (await envoy.read()).resources] == ["more"]
         envoy.leave()
     assert control.requests[0].node.id == NODE["id"]
+
+
+async def test_a_type_that_is_rewritten_keeps_its_order_and_holds_up_no_other(pod, control) -> None:
+    may_go_on, has_begun = asyncio.Event(), asyncio.Event()
+
+    async def rename(data: bytes) -> bytes:
+        has_begun.set()
+        await may_go_on.wait()
+        response = _discovery.DeltaDiscoveryResponse.FromString(data)
+        for resource in response.resources:
+            resource.name = f"new-{resource.name}"
+        return protos.encode(response)
+
+    pod.rewrites[ROUTE] = rename
+    async with pod.running() as channel:
+        envoy = Envoy(channel)
+        await envoy.start()
+        await control.set(_route_v3.RouteConfiguration(name="b"))
+        await envoy.ask(ROUTE, "a", "b")
+        await has_begun.wait()
+        await control.set(_route_v3.RouteConfiguration(name="a"))
+        await control.set(envoy_resources.build_cluster("more"))
+        assert (await envoy.read()).type_url == CLUSTER
+        may_go_on.set()
+        names = []
+        while len(names) < 2:
+            response = await envoy.read()
+            assert response.type_url == ROUTE
+            names += [resource.name for resource in response.resources]
+            await envoy.acknowledge(response)
+        assert names == ["new-b", "new-a"]
+        await until(lambda: set(Journal(pod.folder / "last", NODE["id"]).load(ROUTE)) == set(names))
+        envoy.leave()
+
+
+async def test_what_cannot_be_rewritten_is_passed_on_as_it_came(pod, control) -> None:
+    async def refuse(data: bytes) -> bytes:
+        raise DecodeError("unreadable")
+
+    pod.rewrites[ROUTE] = refuse
+    await control.set(_route_v3.RouteConfiguration(name="a"))
+    async with pod.running() as channel:
+        envoy = Envoy(channel)
+        await envoy.start()
+        await envoy.ask(ROUTE, "a")
+        assert [resource.name for resource in (await envoy.read()).resources] == ["a"]
+        envoy.leave()
 
 
 async def test_end_of_the_control_plane_ends_the_stream_and_the_next_one_is_held(pod, control) -> None:
