@@ -3,6 +3,7 @@
     control plane ──15012──> relay ──etc/istio/proxy/XDS──> Envoy      configuration (delta ADS)
                   ──15012──> identity ──SDS socket────────> Envoy      keys, certificates and roots
                              relay ──name table──> dns :15053          answers for the pod's applications
+      servers, registries ─> wasm ───files───────────────> Envoy      modules that configuration names by address
                              supervisor ──> Envoy's process            start, drain, stop
     kubelet, Prometheus ──15020──> status                              readiness, metrics, probes of the application
 
