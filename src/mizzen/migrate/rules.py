@@ -15,7 +15,7 @@ import re2
 from mizzen.migrate.expressions import is_re2, path_pattern, rewrite_pattern
 from mizzen.migrate.findings import Notes
 from mizzen.migrate.servers import Backend, Location, Server
-from mizzen.migrate.settings import Canary, Redirect, Settings
+from mizzen.migrate.settings import Canary, Redirect, Retry, Settings
 
 Scheme = Literal["http", "https"]
 
@@ -60,8 +60,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_native(server: Server) -> bool:
-    """Whether HTTPRoutes can hold the rules of a server."""
-    return not server.is_regex and not any(_is_text_prefix(one) for one in server.locations)
+    """Whether HTTPRoutes can hold the rules of a server: these know no prefix of texts, and always try again."""
+    return not server.is_regex and not any(
+        _is_text_prefix(one) or one.settings.retry == Retry(attempts=0) for one in server.locations
+    )
 
 
 def _is_text_prefix(location: Location) -> bool:

@@ -105,9 +105,6 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     hash: Hash | None = None
     balancer: Balancer = ""
 
-    def __bool__(self) -> bool:
-        return self != Upstream()
-
 
 class Canary(msgspec.Struct, frozen=True, kw_only=True):
     """When requests go to this Ingress's backends instead of those of the main one."""

@@ -22,7 +22,7 @@ def destination_rules(locations: Iterable[Location], target: Target, notes: Note
                 how = _SECOND.format(service=backend.service, port=backend.port)
                 notes.add(location.ingress, "backend", "approximated", how)
     for (namespace, service), ports in sorted(ways.items()):
-        levels = [_level(port, upstream) for port, upstream in sorted(ports.items()) if upstream]
+        levels = [level for port, upstream in sorted(ports.items()) if len(level := _level(port, upstream)) > 1]
         if levels:
             spec = {
                 "host": f"{service}.{namespace}.svc.{target.domain}",

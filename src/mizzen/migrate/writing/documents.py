@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from mizzen.model import names
+
 GATEWAY_API = "gateway.networking.k8s.io/v1"
 ISTIO_NETWORKING = "networking.istio.io/v1"
 ISTIO_SECURITY = "security.istio.io/v1"
@@ -40,6 +42,11 @@ def host_name(host: str) -> str:
     if not host:
         return "any-host"
     return _UNFIT.sub("-", host.lower().replace("*.", "wildcard.")).strip("-.")
+
+
+def istio_name(target: Target, host: str) -> str:
+    """The Istio Gateway and VirtualService of a host: names of Istio Gateways have no dots."""
+    return names.label_value(f"{target.name}-{host_name(host).replace('-', '--').replace('.', '-')}")
 
 
 def section_name(host: str) -> str:

@@ -13,11 +13,12 @@ from mizzen.migrate.servers import Location, Server
 from mizzen.migrate.settings import Redirect
 from mizzen.migrate.writing.authorization import authorization_policies
 from mizzen.migrate.writing.destination_rules import destination_rules
-from mizzen.migrate.writing.documents import GATEWAY_API, Document, Target, document, host_name
+from mizzen.migrate.writing.documents import GATEWAY_API, Document, Target, document, host_name, istio_name
 from mizzen.migrate.writing.gateways import Certificate, Ways, istio_gateway
 from mizzen.migrate.writing.http_routes import http_routes
 from mizzen.migrate.writing.secrets import Copies
 from mizzen.migrate.writing.virtual_services import virtual_service
+from mizzen.model import names
 
 _MOVED_HOST = 308
 
@@ -108,7 +109,7 @@ class Writer:
     def _virtual_services(
         self, server: Server, http: tuple[Rule, ...], https: tuple[Rule, ...] | None
     ) -> Iterator[Document]:
-        base = f"{self._target.name}-{host_name(server.host)}"
+        base = istio_name(self._target, server.host)
         certificate = _certificate(server)
         credential = ""
         if certificate is not None:
@@ -121,7 +122,7 @@ class Writer:
             )
             yield virtual_service(base, self._target, server.names, base, http)
             return
-        for name, rules, own in ((base, http, None), (f"{base}-https", https, certificate)):
+        for name, rules, own in ((base, http, None), (names.label_value(f"{base}-https"), https, certificate)):
             yield istio_gateway(
                 name, self._target, server.names, http=own is None, certificate=own, credential=credential
             )

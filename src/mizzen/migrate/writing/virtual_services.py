@@ -18,7 +18,7 @@ def virtual_service(
     """The VirtualService of some hosts on an Istio Gateway."""
     spec = {
         "hosts": [host or "*" for host in hosts],
-        "gateways": [gateway],
+        "gateways": [f"{target.namespace}/{gateway}"],
         "http": [_rule(rule, target.domain) for rule in rules],
     }
     return document(ISTIO_NETWORKING, "VirtualService", target.namespace, name, spec)
