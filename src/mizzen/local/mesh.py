@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import msgspec
 
 from mizzen.errors import MizzenError
-from mizzen.local import publishing, runtime
+from mizzen.local import managed, publishing, runtime
 from mizzen.local.advice import Advice
 from mizzen.local.control_plane import ControlPlane
 from mizzen.local.fleet import Fleet
@@ -100,12 +100,23 @@ class Mesh:
 
     def _take(self, batch: Batch) -> None:
         self._inventory.take(self._source.contents.objects)
+        self._deploy_gateways()
         for finding in batch.findings:
             self._tell_once(f"{finding.problem.level}: {finding}")
         for line in self._advice.errors(self._source.contents.objects, self._source.contents.origins):
             self._tell_once(line)
         for key in self._inventory.unrun():
             self._tell_once(f"warning: {key}: a local mesh does not run it")
+
+    def _deploy_gateways(self) -> None:
+        """Adds what Gateways want that nobody deploys; they listen on ports that only pods of their own can have."""
+        if not self._surroundings.isolation.namespaces:
+            return
+        known = self._inventory
+        found = managed.with_gateways(known.objects, self._surroundings.injection, known.mesh_config())
+        known.take(found.objects)
+        for remark in found.remarks:
+            self._tell_once(remark)
 
     def _tell_once(self, text: str) -> None:
         if text not in self._told:

@@ -131,7 +131,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             machine=Machine(cpus=cpus, memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
             base_environ=self.base_environ,
             manifests=manifests,
-            injection=self._injection(),
+            injection=self.injection,
             agent=(sys.executable, "-m", "mizzen", "agent"),
             agent_environ=self._agent_environ(),
             marker=self.marker,
@@ -148,7 +148,9 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             say=say,
         )
 
-    def _injection(self) -> InjectionConfig:
+    @property
+    def injection(self) -> InjectionConfig:
+        """How pods get their proxies here."""
         config = InjectionConfig(dialect="envoy", cluster_domain=CLUSTER_DOMAIN)
         if self.isolation.users:
             return config

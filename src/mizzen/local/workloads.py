@@ -13,6 +13,7 @@ import msgspec
 from mizzen.api.kube.pods import Pod, PodTemplate
 from mizzen.api.kube.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mizzen.api.meta import Key, Object, ObjectMeta, OwnerReference
+from mizzen.api.scalars import encode_scalar
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 DEFAULT_NAMESPACE = "default"
@@ -119,7 +120,8 @@ def instantiate(
 
 def template_hash(template: PodTemplate) -> str:
     """A short name for the content of a template, in the letters of generated names."""
-    digest = hashlib.sha256(msgspec.json.encode(template, order="sorted")).digest()
+    text = msgspec.json.encode(template, enc_hook=encode_scalar, order="sorted")
+    digest = hashlib.sha256(text).digest()
     # Kubernetes spells a 32-bit number in these letters, digit by digit.
     number = str(int.from_bytes(digest[:4]))
     return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in number)
