@@ -253,14 +253,6 @@ def _endpoints(name: str, namespace: str, ports: Mapping[str, int], address: str
     return {**found, "ports": listed, "endpoints": [{"addresses": [address], "conditions": {"ready": True}}]}
 
 
-def free_ports(number: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("0.0.0.0", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 @contextlib.asynccontextmanager
 async def both(folder: pathlib.Path) -> AsyncIterator[tuple[dict[str, int], dict[str, int]]]:
     """nginx and Envoy side by side; gives their ports by scheme."""
@@ -271,7 +263,7 @@ async def both(folder: pathlib.Path) -> AsyncIterator[tuple[dict[str, int], dict
     names = sorted({name for _, name in services()})
     async with contextlib.AsyncExitStack() as stack:
         ports = await stack.enter_async_context(echoes.running(names, {"secured": secured}))
-        nginx_http, nginx_https, http, https = free_ports(4)
+        nginx_http, nginx_https, http, https = static_envoy.free_ports(4)
         objects = mesh_objects(ports, http, https)
         decoded = [decode_object(d) for d in (*objects, *_dated())]
         done = migrate({found.key: found.object for found in decoded if found.key and found.object})

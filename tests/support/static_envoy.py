@@ -8,16 +8,26 @@ import asyncio
 import contextlib
 import json
 import pathlib
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
-from traffic_certificates import ROOT
+from traffic_certificates import OTHER, ROOT
 
 from mizzen import protos
 from mizzen.agent.supervisor import find_envoy
 from mizzen.compile import resource, snapshot
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody has at the moment, for listeners to come."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for each in sockets:
+            each.bind(("0.0.0.0", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 class _Inliner:
@@ -66,7 +76,9 @@ class _Inliner:
                 pair = {"certificateChain": {"inlineString": certificate}, "privateKey": {"inlineString": key}}
                 yield {"name": name, "tlsCertificate": pair}
             else:
-                yield {"name": name, "validationContext": {"trustedCa": {"inlineString": ROOT.pem}}}
+                # One that never comes trusts nobody; Envoy would not start without it.
+                trusted = ROOT.pem if name == "ROOTCA" else OTHER.pem
+                yield {"name": name, "validationContext": {"trustedCa": {"inlineString": trusted}}}
 
 
 @contextlib.asynccontextmanager
