@@ -2,7 +2,7 @@
 
 Texts are the reference's, typing errors included, since operators grep for them. Retired numbers are never used again:
 0104, 0105, 0113 to 0115, 0117, 0119 to 0122. The reference emits 0001, 0143
-and 0168 no more; here the engine and `precheck` do.
+and 0168 no more; here the engine and `precheck` do. A table, and one piece however long: it is looked up by code.
 """
 
 from collections.abc import Mapping

@@ -82,16 +82,12 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 class HttpPolicies(msgspec.Struct, frozen=True, kw_only=True):
-    """Encoded HTTP filters that objects ask for, each at its place in the order."""
+    """Encoded HTTP filters that objects ask for, each at its place in the order; Wasm is placed by `patches`."""
 
     custom: tuple[bytes, ...] = ()
     """External authorization."""
     jwt: tuple[bytes, ...] = ()
     authorization: tuple[bytes, ...] = ()
-    wasm_authn: tuple[bytes, ...] = ()
-    wasm_authz: tuple[bytes, ...] = ()
-    wasm_stats: tuple[bytes, ...] = ()
-    """Those of the STATS phase, then those without a phase."""
 
 
 class HttpChain(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,11 +232,8 @@ def build_http_filters(settings: HttpSettings, chain: HttpChain) -> list[Any]:
     filters = [
         *_peer_filters(settings, chain),
         *_decoded(policies.custom),
-        *_decoded(policies.wasm_authn),
         *_decoded(policies.jwt),
-        *_decoded(policies.wasm_authz),
         *_decoded(policies.authorization),
-        *_decoded(policies.wasm_stats),
     ]
     if chain.grpc_web:
         filters.append(_plain_filter("grpc_web", "GrpcWeb"))

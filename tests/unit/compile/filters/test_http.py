@@ -39,20 +39,14 @@ def test_filters_stand_in_istios_order():
         custom=(encoded("custom"),),
         jwt=(encoded("jwt"),),
         authorization=(encoded("deny"), encoded("allow")),
-        wasm_authn=(encoded("wasm-authn"),),
-        wasm_authz=(encoded("wasm-authz"),),
-        wasm_stats=(encoded("wasm-stats"),),
     )
     settings = msgspec.structs.replace(OUTBOUND, side="gateway", dynamic_dns=DnsCache(name="c"))
     assert filter_names(manager(settings, grpc_web=True, policies=policies)) == [
         "istio.metadata_exchange",
         "custom",
-        "wasm-authn",
         "jwt",
-        "wasm-authz",
         "deny",
         "allow",
-        "wasm-stats",
         "envoy.filters.http.grpc_web",
         "envoy.filters.http.grpc_stats",
         "istio.alpn",
