@@ -49,6 +49,6 @@ class LocalError(MizzenError):
 
 
 class UsageError(MizzenError):
-    """The command line makes no sense (exit code 2)."""
+    """The command line makes no sense (exit code 64, istioctl's for a command line that does not parse)."""
 
-    exit_code = 2
+    exit_code = 64

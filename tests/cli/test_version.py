@@ -91,7 +91,7 @@ def test_several_meshes_are_not_called_absent(tmp_path: Path, monkeypatch: pytes
     several = "several meshes are running (one, two): choose one with --mesh"
     assert result.stderr == f"The control plane is not asked: {several}\n"
     down = cli_runs.run("down")
-    assert (down.exit_code, "choose one by `mizzen down MESH`" in down.stderr) == (2, True)
+    assert (down.exit_code, "choose one by `mizzen down MESH`" in down.stderr) == (64, True)
 
 
 def test_another_format_is_refused() -> None:

@@ -32,6 +32,7 @@ COMMANDS = {
     "agent": Entry("mizzen.cli.agent:agent", "Run the agent of one sidecar or gateway."),
     "iptables": Entry("mizzen.cli.capture:iptables", "Print or apply the capture rules of a pod.", hidden=True),
     "version": Entry("mizzen.cli.version:version", "Print the versions of client, control plane and proxies."),
+    "experimental": Entry("mizzen.cli.experimental:experimental", "Commands that istioctl keeps under x.", ("x", "exp")),
 }
 
 

@@ -15,9 +15,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from mizzen.cli.flags import Command
-from mizzen.errors import MizzenError
+from mizzen.errors import MizzenError, UsageError
 
-EXIT_PARSE = 64
+EXIT_PARSE = UsageError.exit_code
 EXIT_INTERRUPTED = 130
 
 

@@ -65,5 +65,5 @@ def test_agent_that_cannot_start_says_why_in_one_line(tmp_path, monkeypatch) -> 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("INSTANCE_IP", "10.0.0.1")
     done = cli_runs.run("agent", "proxy", "waypoint")
-    assert done.exit_code == 2
+    assert done.exit_code == 64
     assert done.stderr == "Error: unknown kind of proxy 'waypoint'; known are sidecar and router\n"

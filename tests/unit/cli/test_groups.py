@@ -81,7 +81,7 @@ def test_an_expected_failure_is_one_line_on_stderr() -> None:
 
 
 def test_a_failure_brings_its_own_exit_code() -> None:
-    assert run_failing(UsageError("no")).exit_code == 2
+    assert run_failing(UsageError("no")).exit_code == 64
 
 
 def test_verbose_shows_what_caused_the_failure() -> None:
