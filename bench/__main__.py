@@ -1,29 +1,47 @@
-"""`python -m bench [--services N] [--pods N] [--namespaces N] [--json FILE]`: compile and change a generated mesh."""
+"""`python -m bench [compile|cli] [--services N] [--pods N] [--namespaces N] [--json FILE]`: a generated mesh.
+
+`compile` (the default) compiles and changes it in this process; `cli` runs commands over it as files.
+"""
 
 import argparse
 import pathlib
 
 import msgspec
 
+from bench import cli as cli_bench
 from bench import compile as compile_bench
 
 
 def main() -> None:
     """Run the benchmarks and print their tables."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["compile", "cli"], default="compile")
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each command")
     parser.add_argument("--services", type=int, default=500)
     parser.add_argument("--pods", type=int, default=2)
     parser.add_argument("--namespaces", type=int, default=25)
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()
+    figures: object
+    figures = _run_commands(options) if options.what == "cli" else _compile(options)
+    if options.json is not None:
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
+
+
+def _run_commands(options: argparse.Namespace) -> list[cli_bench.Cost]:
+    costs = cli_bench.run(options.services, options.pods, options.namespaces, options.repeat)
+    cli_bench.print_table(costs, f"{options.services} services as files", options.repeat)
+    return costs
+
+
+def _compile(options: argparse.Namespace) -> dict[str, list[compile_bench.Figure]]:
     figures = {}
     for dialect in ("istio", "envoy"):
         rows = compile_bench.run(options.services, options.pods, options.namespaces, dialect)
         title = f"{options.services} services, {options.services * options.pods} proxies, dialect {dialect}"
         compile_bench.print_table(rows, title)
         figures[dialect] = rows
-    if options.json is not None:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
+    return figures
 
 
 if __name__ == "__main__":
