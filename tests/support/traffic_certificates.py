@@ -30,10 +30,11 @@ class Authority:
     def pem(self) -> str:
         return self._certificate.public_bytes(serialization.Encoding.PEM).decode()
 
-    def issue(self, *names: str) -> tuple[str, str]:
+    def issue(self, *names: str, organization: str = "") -> tuple[str, str]:
         """Certificate and key; the first name is the subject's common name too."""
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+        groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)] if organization else []
+        subject = x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
         alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
         leaf = self._begin(subject, key).add_extension(alternatives, False).sign(self._key, hashes.SHA256())
         private = key.private_bytes(
@@ -67,13 +68,13 @@ ROOT = Authority("traffic tests")
 OTHER = Authority("somebody else")
 
 
-def secret(name: str, *names: str, authority: Authority = ROOT, ca: bool = False) -> str:
-    """A Secret beside the gateways with a certificate for these names; with `ca` also whom it trusts."""
+def secret(name: str, *names: str, authority: Authority = ROOT, ca: bool = False, namespace: str = "gateways") -> str:
+    """A Secret, beside the gateways or elsewhere, with a certificate for these names; with `ca` also whom it trusts."""
     certificate, key = authority.issue(*names)
     content = {"tls.crt": certificate, "tls.key": key, **({"ca.crt": authority.pem} if ca else {})}
     document = {
         "kind": "Secret",
-        "metadata": {"name": name, "namespace": "gateways"},
+        "metadata": {"name": name, "namespace": namespace},
         "type": "kubernetes.io/tls",
         "stringData": content,
     }

@@ -12,16 +12,19 @@ import pytest
 import yaml
 
 NAMESPACE = "traffic"
+_GATEWAY_API = ("HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "ListenerSet", "ReferenceGrant", "BackendTLSPolicy")
 _NETWORKING = ("VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "Sidecar", "EnvoyFilter")
 _API_VERSIONS = {
     **dict.fromkeys(_NETWORKING, "networking.istio.io/v1"),
     **dict.fromkeys(("WorkloadEntry", "WorkloadGroup"), "networking.istio.io/v1"),
     "EnvoyFilter": "networking.istio.io/v1alpha3",
     **dict.fromkeys(("PeerAuthentication", "AuthorizationPolicy", "RequestAuthentication"), "security.istio.io/v1"),
+    **dict.fromkeys(_GATEWAY_API, "gateway.networking.k8s.io/v1"),
+    **dict.fromkeys(("Ingress", "IngressClass"), "networking.k8s.io/v1"),
     "Telemetry": "telemetry.istio.io/v1",
     "WasmPlugin": "extensions.istio.io/v1alpha1",
 }
-_CLUSTER_WIDE = ("Namespace", "Node")
+_CLUSTER_WIDE = ("Namespace", "Node", "IngressClass")
 
 WORLD = """
 kind: ServiceEntry
@@ -49,7 +52,7 @@ def complete(text: str) -> list[dict[str, Any]]:
 
 
 def fill(document: Mapping[str, Any]) -> dict[str, Any]:
-    """One document with its version and namespace."""
+    """One document with its version and namespace; a Gateway of the Gateway API states its version."""
     kind = document["kind"]
     metadata = dict(document["metadata"])
     if kind not in _CLUSTER_WIDE:

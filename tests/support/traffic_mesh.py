@@ -1,8 +1,8 @@
 """The mesh of the traffic tests: its pods, and changes to it that are waited for until every Envoy has them.
 
-Ten pods: `client` and `visitor` call, `near`, `mid` and `far` answer from three localities, `solo` has settings of its
-own, `scoped` sees little and may not leave, `outer` stands outside the mesh, `ingress` and `egress` are gateways. A
-file of manifests carries its revision as a host of its own on port 7; once that host is among the routes of every
+Eleven pods: `client` and `visitor` call, `near`, `mid` and `far` answer from three localities, `solo` has settings of
+its own, `scoped` sees little and may not leave, `outer` stands outside the mesh, `ingress` and `egress` are gateways,
+and `door-istio-…` is what the mesh deploys for a Gateway of the Gateway API. A file of manifests carries its revision as a host of its own on port 7; once that host is among the routes of every
 Envoy, with the address that it is given last, and nothing is warming, the file is in force. Nobody sleeps for it.
 """
 
@@ -20,6 +20,7 @@ import traffic_wasm
 from eventually import eventually_blocking
 from local_mesh import LocalMesh
 from traffic_certificates import ROOT
+from traffic_gateway_api import PARENT, build_door
 from traffic_manifests import complete, fill, render
 from traffic_programs import Program, Programs
 
@@ -48,7 +49,7 @@ UNKNOWN_PORTS = ("http=8082",)
 
 BASE = """
 kind: Namespace
-metadata: {name: traffic, labels: {istio-injection: enabled}}
+metadata: {name: traffic, labels: {istio-injection: enabled, welcome: at-the-door}}
 ---
 kind: Namespace
 metadata: {name: scoped, labels: {istio-injection: enabled}}
@@ -101,7 +102,7 @@ kind: Sidecar
 metadata: {name: default, namespace: scoped}
 spec:
   outboundTrafficPolicy: {mode: REGISTRY_ONLY}
-  egress: [{hosts: ["watched/*", "./*", "traffic/shown.traffic.svc.cluster.local"]}]
+  egress: [{hosts: ["watched/*", "./*", "traffic/shown.traffic.svc.cluster.local", "traffic/shared.traffic.svc.cluster.local"]}]
 """
 
 
@@ -126,7 +127,7 @@ def build_base() -> str:
         {"kind": "Secret", "metadata": {"name": "programs-tls", "namespace": namespace}, "stringData": content}
         for namespace in ("traffic", "scoped", "outside")
     ]
-    return render([*complete(BASE), *pods, *map(fill, secrets)])
+    return render([*complete(BASE), *complete(build_door()), *pods, *map(fill, secrets)])
 
 
 def build_pod(
@@ -170,7 +171,7 @@ def build_pod(
 
 
 def build_gateway(name: str) -> dict[str, Any]:
-    labels = {"gateway": name, "traffic": "gateway", "sidecar.istio.io/inject": "true"}
+    labels = {"gateway": name, "istio": f"{name}gateway", "traffic": "gateway", "sidecar.istio.io/inject": "true"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -205,6 +206,13 @@ spec:
   hosts: [r{number}.{file}.in-force]
   gateways: [mesh, probe]
   http: [{{route: [{{destination: {{host: r{number}.{file}.in-force}}}}]}}]
+---
+kind: HTTPRoute
+metadata: {{name: {file}, namespace: watched}}
+spec:
+  parentRefs: [{PARENT[:-1]}, sectionName: probe}}]
+  hostnames: [r{number}.{file}.in-force]
+  rules: [{{backendRefs: [{{group: networking.istio.io, kind: Hostname, name: r{number}.{file}.in-force, port: 7}}]}}]
 """)
 
 
@@ -299,7 +307,7 @@ class TrafficMesh:
 
 def has_route(pod: runtime.Pod, host: str) -> bool:
     """Whether an Envoy routes that host, and its given address unless it is a gateway, which knows no such."""
-    answer = observer.ask_envoy(pod, "/config_dump?resource=dynamic_route_configs&name_regex=^(http[.]7007|7)$")
+    answer = observer.ask_envoy(pod, "/config_dump?resource=dynamic_route_configs&name_regex=^(http[.])?7(007)?$")
     domains = next((found for found in _domains(json.loads(answer)) if host in found), [])
     return any(domain.startswith(_GIVEN) for domain in domains) or (bool(domains) and pod.namespace == "gateways")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import traffic_mesh
 from local_mesh import LocalMesh, running
+from traffic_gateway_api import Door
 from traffic_mesh import TrafficMesh
 from traffic_programs import Program, Programs
 
@@ -82,6 +83,12 @@ def scoped(mesh: TrafficMesh) -> Program:
 @pytest.fixture
 def outer(mesh: TrafficMesh) -> Program:
     return mesh["outer"]
+
+
+@pytest.fixture
+def entrance(mesh: TrafficMesh, outer: Program) -> Door:
+    """The managed Gateway, asked from outside the mesh."""
+    return Door(outer, mesh.pod("door-istio").address)
 
 
 @pytest.fixture
