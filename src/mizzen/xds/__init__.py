@@ -14,6 +14,7 @@
 - `stream` moves bytes between a session and its transport; `pace` keeps a crowd of streams from holding the loop.
 - `discovery` is the gRPC service: `admission` lets streams in at a rate, `identity` decides whether a caller is the
   proxy it says it is; `server` holds ports and limits.
+- `debugging` answers the debug types beside all subscriptions; what they tell comes from outside.
 - `status` is what proxy-status and /debug read; `metrics` has Istio's names.
 
 Everything runs on one event loop. The engine changes only in `Pusher`, so that all that a stream is told in one go

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import grpc
+import msgspec
 
 from mizzen import observe
 from mizzen import settings as settings_module
@@ -18,6 +19,7 @@ from mizzen.errors import AuthorityError, DecodeError, SessionError
 from mizzen.model.proxy import Proxy
 from mizzen.xds import identity, kinds, metrics
 from mizzen.xds.admission import Admission
+from mizzen.xds.debugging import Console, DebugAnswers, NoConsole
 from mizzen.xds.generator import Generator
 from mizzen.xds.identity import Authenticator, Credentials, Identity, Refused
 from mizzen.xds.pace import Pace
@@ -50,7 +52,9 @@ class Discovery:
         parse_node: ParseNode,
         authenticator: Authenticator,
         settings: settings_module.Settings,
+        console: Console | None = None,
     ) -> None:
+        self._console = console or NoConsole()
         self._parse_node = parse_node
         self._authenticator = authenticator
         self._settings = settings.xds
@@ -92,7 +96,8 @@ class Discovery:
             raise Refused("UNAVAILABLE", "server is not ready to serve discovery information")
         await self._admission.enter()
         identities = await self._authenticate(context, address)
-        first = await self._read_first(context, delta)
+        answers = DebugAnswers(self._console, identities, delta=delta)
+        first = await self._read_first(context, answers, delta=delta)
         if first is None:
             return
         connection = self._connect(first, identities, address, delta)
@@ -103,7 +108,7 @@ class Discovery:
             connection.stream.take(first.request)
             # This frame lives as long as the stream; what a client said it holds, and its whole node, need not.
             del first
-            await connection.stream.run(lambda: _read(context), context.write)
+            await connection.stream.run(lambda: _read(context), context.write, answers.answer)
         finally:
             connection.stream.leave()
             self.connections.remove(connection)
@@ -119,37 +124,49 @@ class Discovery:
         except AuthorityError as error:
             raise Refused("UNAUTHENTICATED", f"authentication failure: {error}") from error
 
-    async def _read_first(self, context: Context, delta: bool) -> Received | None:
-        """The first request that counts; None when the client ends the stream before."""
-        try:
-            async with asyncio.timeout(_FIRST_REQUEST_WAIT):
-                while (data := await _read(context)) is not None:
-                    await self._pace.turn()
-                    try:
-                        received = decode_request(data, delta=delta)
-                    except DecodeError as broken:
-                        raise Refused("INVALID_ARGUMENT", str(broken)) from broken
-                    if received.request.type_url != kinds.HEALTH:
-                        return received
-        except TimeoutError:
-            raise Refused("INVALID_ARGUMENT", "missing node information: no request came") from None
+    async def _read_first(self, context: Context, answers: DebugAnswers, *, delta: bool) -> Received | None:
+        """The first request that counts; None when the client ends the stream before.
+
+        Debug requests before it are answered: whoever sends nothing else is no proxy, and is not listed as one.
+        """
+        node: dict[str, Any] | None = None
+        while (data := await self._read_in_time(context, bounded=node is None)) is not None:
+            await self._pace.turn()
+            try:
+                request, told = decode_request(data, delta=delta)
+            except DecodeError as broken:
+                raise Refused("INVALID_ARGUMENT", str(broken)) from broken
+            node = node or told
+            if kinds.is_debug(request.type_url):
+                _require_node(node)
+                await context.write(await answers.answer(request))
+            elif request.type_url != kinds.HEALTH:
+                return Received(request, node)
         return None
 
-    def _connect(self, first: Received, identities: Sequence[Identity], address: str, delta: bool) -> Connection:
-        if first.node is None or not first.node.get("id"):
-            raise Refused("INVALID_ARGUMENT", "missing node information")
+    async def _read_in_time(self, context: Context, *, bounded: bool) -> bytes | None:
+        """The next message; whoever has not said who it is has to hurry."""
         try:
-            proxy = self._parse_node(first.node)
+            async with asyncio.timeout(_FIRST_REQUEST_WAIT if bounded else None):
+                return await _read(context)
+        except TimeoutError:
+            raise Refused("INVALID_ARGUMENT", "missing node information: no request came") from None
+
+    def _connect(self, first: Received, identities: Sequence[Identity], address: str, delta: bool) -> Connection:
+        node = _require_node(first.node)
+        try:
+            proxy = self._parse_node(node)
         except SessionError as error:
             raise Refused("INVALID_ARGUMENT", str(error)) from error
         proved = self._identify(proxy, identities)
+        proxy = _as_proved(proxy, proved)
         served = self._served if proved is not None else self._served_to_anybody
         connection_id = self.connections.next_id(proxy)
         session = (DeltaSession if delta else SotwSession)(self.responses, served, f"{connection_id}/")
         return Connection(
             id=connection_id,
             proxy=proxy,
-            version=str((first.node.get("metadata") or {}).get("ISTIO_VERSION", "unknown")),
+            version=str((node.get("metadata") or {}).get("ISTIO_VERSION", "unknown")),
             address=address,
             connected_at=time.time(),
             delta=delta,
@@ -159,9 +176,23 @@ class Discovery:
         )
 
     def _identify(self, proxy: Proxy, identities: Sequence[Identity]) -> Identity | None:
-        if not identities:
+        """The identity that fits the node; None where nothing was proved or, on request, nothing is compared."""
+        if not identities or not self._settings.identity_check:
             return None
-        return identity.check_claims(proxy, identities) if self._settings.identity_check else identities[0]
+        return identity.check_claims(proxy, identities)
+
+
+def _as_proved(proxy: Proxy, proved: Identity | None) -> Proxy:
+    """The proxy under the account that it has proved, which its node may leave out."""
+    if proved is None:
+        return msgspec.structs.replace(proxy, is_verified=False)
+    return msgspec.structs.replace(proxy, service_account=proxy.service_account or proved.service_account)
+
+
+def _require_node(node: dict[str, Any] | None) -> dict[str, Any]:
+    if node is None or not node.get("id"):
+        raise Refused("INVALID_ARGUMENT", "missing node information")
+    return node
 
 
 async def _read(context: Context) -> bytes | None:

@@ -11,6 +11,9 @@ from mizzen.protos import TYPE_PREFIX
 HEALTH = TYPE_PREFIX + "istio.v1.HealthInformation"
 """Says how a workload is; sent by agents, answered by nobody."""
 
+DEBUG = "istio.io/debug"
+"""A page of the debug console; the types that begin so are answered beside all subscriptions."""
+
 ORDER = (CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET)
 """Order of responses within one push; other kinds follow, sorted."""
 
@@ -45,6 +48,11 @@ _RANK = {type_url: rank for rank, type_url in enumerate(ORDER)}
 def short_name(type_url: str) -> str:
     """`cds`, `eds`, …; the type URL itself where Istio has no such word."""
     return _SHORT.get(type_url, type_url)
+
+
+def is_debug(type_url: str) -> bool:
+    """Whether requests of this type ask for the control plane's own state."""
+    return type_url.startswith(DEBUG)
 
 
 def in_order(type_urls: Iterable[str]) -> list[str]:

@@ -1,8 +1,9 @@
 """One ADS stream at work: bytes in, bytes out, around a `Session`.
 
-In: messages by `read`, `reached` and `push` when the mesh changed. Out: messages by `write`, one at a time, and only in
-the sending task. What a response says is fetched only when it can be sent, for all due types in one go and of one
-state of the mesh; while a slow client takes its time the stream keeps no more than a set of due types.
+In: messages by `read`, `reached` and `push` when the mesh changed. Out: messages by `write`, one at a time; responses
+come from the sending task alone, answers to debug requests in between. What a response says is fetched only when it can
+be sent, for all due types in one go and of one state of the mesh; while a slow client takes its time the stream keeps
+no more than a set of due types.
 """
 
 import asyncio
@@ -39,6 +40,8 @@ Read = Callable[[], Awaitable[bytes | None]]
 """The next message; None at the end of the stream."""
 Write = Callable[[bytes], Awaitable[None]]
 """Returns when the transport has taken the message."""
+AnswerDebug = Callable[[Request], Awaitable[bytes]]
+"""The whole response to a request of a debug type."""
 
 
 class Stream:
@@ -58,6 +61,7 @@ class Stream:
         "_unfinished",
         "_unserved",
         "_wake",
+        "_writing",
     )
 
     def __init__(
@@ -76,13 +80,15 @@ class Stream:
         self._unserved: frozenset[str] = frozenset()
         self._wake = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
 
-    async def run(self, read: Read, write: Write) -> None:
+    async def run(self, read: Read, write: Write, answer_debug: AnswerDebug) -> None:
         """Serve until the client ends the stream or `close` is called; raises Refused for a broken protocol."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 sender = tasks.create_task(self._send(write), name=f"send {self._id}")
-                self._receiver = tasks.create_task(self._receive(read), name=f"receive {self._id}")
+                receiving = self._receive(read, write, answer_debug)
+                self._receiver = tasks.create_task(receiving, name=f"receive {self._id}")
                 await asyncio.wait((self._receiver,))
                 sender.cancel()
         except ExceptionGroup as group:
@@ -117,14 +123,17 @@ class Stream:
 
     # -- requests -------------------------------------------------------------------------------------------------
 
-    async def _receive(self, read: Read) -> None:
+    async def _receive(self, read: Read, write: Write, answer_debug: AnswerDebug) -> None:
         while (data := await read()) is not None:
             await self._pace.turn()
             try:
                 request = decode_request(data, delta=self._session.delta).request
             except DecodeError as broken:
                 raise Refused("INVALID_ARGUMENT", str(broken)) from broken
-            self.take(request)
+            if kinds.is_debug(request.type_url):
+                await self._write(await answer_debug(request), write)
+            else:
+                self.take(request)
             del request, data
 
     def take(self, request: Request) -> None:
@@ -234,7 +243,7 @@ class Stream:
         sent = False
         while (response := self._session.next(time.time())) is not None:
             built = time.monotonic()
-            await self._write(response, write)
+            await self._write_response(response, write)
             finished = time.monotonic()
             metrics.count_response(response.type_url, len(response.data), built - started, finished - built)
             started, sent = finished, True
@@ -256,12 +265,19 @@ class Stream:
         self._session.stop_waiting()
         self._wake.set()
 
-    async def _write(self, response: Response, write: Write) -> None:
+    async def _write(self, data: bytes, write: Write) -> None:
+        async with self._writing:
+            try:
+                await write(data)
+            except Exception as error:
+                raise _Gone from error
+
+    async def _write_response(self, response: Response, write: Write) -> None:
         try:
-            await write(response.data)
-        except Exception as error:
+            await self._write(response.data, write)
+        except _Gone:
             metrics.count_send_error(response.type_url)
-            raise _Gone from error
+            raise
         if _log.isEnabledFor(10):
             word = kinds.short_name(response.type_url).upper()
             size = len(response.data)

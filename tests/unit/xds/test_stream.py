@@ -24,6 +24,16 @@ _discovery = protos.package("envoy.service.discovery.v3")
 PROXY = Proxy(id="sidecar~1.1.1.1~a.shop~x", kind="sidecar", ip_addresses=(), name="a", namespace="shop")
 
 
+def request_bytes(type_url: str) -> bytes:
+    message = _discovery.DeltaDiscoveryRequest(type_url=type_url)
+    return protos.encode(message)
+
+
+async def answer_debug(request: Request) -> bytes:
+    """What the debug console says to everything."""
+    return b"debug " + request.type_url.encode()
+
+
 class Setting:
     """One stream over a small mesh."""
 
@@ -45,7 +55,8 @@ class Setting:
 
     @contextlib.asynccontextmanager
     async def running(self):
-        task = asyncio.get_running_loop().create_task(self.stream.run(self.requests.get, self.responses.put))
+        serving = self.stream.run(self.requests.get, self.responses.put, answer_debug)
+        task = asyncio.get_running_loop().create_task(serving)
         try:
             yield task
         finally:
@@ -143,7 +154,7 @@ async def test_a_client_that_goes_away_while_it_is_written_to_is_no_error():
     async def write(_: bytes) -> None:
         raise ConnectionResetError
 
-    await setting.stream.run(setting.requests.get, write)
+    await setting.stream.run(setting.requests.get, write, answer_debug)
 
 
 async def test_closing_ends_the_stream():
@@ -153,3 +164,17 @@ async def test_closing_ends_the_stream():
         setting.stream.close()
         async with asyncio.timeout(5):
             await task
+
+
+async def test_debug_requests_are_answered_beside_the_subscriptions():
+    setting = Setting()
+    async with setting.running():
+        setting.requests.put_nowait(request_bytes(CLUSTER))
+        first = await setting.responses.get()
+        before = dict(setting.session.watches)
+        nonce = before[CLUSTER].nonce
+        setting.requests.put_nowait(request_bytes("istio.io/debug/syncz"))
+        assert await setting.responses.get() == b"debug istio.io/debug/syncz"
+        assert first != b""
+        assert setting.session.watches == before, "no watch begins"
+        assert before[CLUSTER].nonce == nonce, "no nonce changes"
