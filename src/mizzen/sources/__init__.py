@@ -3,7 +3,8 @@
     origins     file and line of an object, and of a Problem
     scalars     YAML's plain scalars as Kubernetes reads them
     documents   YAML and JSON text to plain data, with lines, bounded
-    entries     plain data to objects; what stands in for a policy that does not decode
+    judgement   one object: decoded and validated; what stands in for a policy that does not decode
+    entries     a text to objects, with their lines
     tree        the files under the paths that a user gave, and what has changed among them
     files       objects, Problems and origins of all paths, kept up to date change by change
     watch       the same as a stream of batches, woken by inotify or by polling

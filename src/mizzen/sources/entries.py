@@ -8,17 +8,17 @@ even when its text does not parse at all.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from mizzen.api.closed import EFFECTS, Closed, closed_namespace, closed_policy
-from mizzen.api.decode import Decoded, decode_object, unfold_lists
+from mizzen.api.closed import EFFECTS, Closed
+from mizzen.api.decode import unfold_lists
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
-from mizzen.api.validate.objects import is_refused, validate_object
 from mizzen.sources import documents
 from mizzen.sources.documents import Document, DocumentError, Locator
+from mizzen.sources.judgement import close_namespace, judge
 
 Outcome = Literal["decoded", "failed", "not-read", "not-an-object", "empty", "unreadable"]
 
@@ -97,12 +97,7 @@ def _document_entries(document: Document, index: int, locator: Locator) -> Itera
 
 
 def _decode(value: object, line: int, index: int, locator: Locator, where: str) -> Entry:
-    decoded = decode_object(value)
-    problems = decoded.problems
-    if decoded.object is not None and decoded.key is not None:
-        problems += validate_object(decoded.key, decoded.object)
-        if is_refused(decoded.object, problems):
-            decoded = msgspec.structs.replace(decoded, outcome="failed", object=None)
+    decoded, problems, stand_in = judge(value)
     kind = value.get("kind") if isinstance(value, dict) else ""
     return Entry(
         outcome=decoded.outcome,
@@ -110,7 +105,7 @@ def _decode(value: object, line: int, index: int, locator: Locator, where: str) 
         kind=str(kind),
         key=decoded.key,
         object=decoded.object,
-        stand_in=_close(decoded, value),
+        stand_in=stand_in,
         problems=tuple(_placed(problems, line, index, locator, where)),
     )
 
@@ -123,19 +118,6 @@ def _placed(
         yield (locator.find_line(index, path) if problem.path else line), problem
 
 
-def _close(decoded: Decoded, value: object) -> Closed | None:
-    """What stands in for a policy that failed."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if decoded.outcome != "failed" or not isinstance(value, dict) or kind not in EFFECTS:
-        return None
-    closed = closed_policy(decoded)
-    if closed is not None:
-        return closed
-    metadata = value.get("metadata")
-    names: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
-    return _close_namespace(kind, names.get("name"), names.get("namespace"))
-
-
 def _unreadable(text: str, error: DocumentError) -> Iterator[Entry]:
     """A text that does not parse; for each policy that it seems to hold, one that is closed for its whole namespace."""
     found = list(_POLICY_LINE.finditer(text))
@@ -146,7 +128,7 @@ def _unreadable(text: str, error: DocumentError) -> Iterator[Entry]:
     for match, start, end in zip(found, [0, *starts[1:]], [*starts[1:], len(text)], strict=True) if found else ():
         part = text[start:end]
         name, namespace = _NAME_LINE.search(part), _NAMESPACE_LINE.search(part)
-        stand_in = _close_namespace(match[1], name and name.group(1), namespace and namespace.group(1))
+        stand_in = close_namespace(match[1], name and name.group(1), namespace and namespace.group(1))
         key = Key(match[1], stand_in.metadata.namespace, stand_in.metadata.name)
         yield Entry(
             outcome="unreadable",
@@ -156,11 +138,3 @@ def _unreadable(text: str, error: DocumentError) -> Iterator[Entry]:
             stand_in=stand_in,
             problems=((error.line, Problem(key=key, code="unreadable", message=error.message)),),
         )
-
-
-def _close_namespace(kind: Any, name: object, namespace: object) -> Closed:
-    return closed_namespace(
-        kind,
-        name if isinstance(name, str) and name else "unreadable",
-        namespace if isinstance(namespace, str) and namespace else "default",
-    )

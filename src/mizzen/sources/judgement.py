@@ -1,0 +1,57 @@
+"""One object as plain data: decoded, validated, and what is served in its place when it cannot be.
+
+The same rules for every source: an object of the Gateway API that no API server would have counts as one that failed;
+a policy of security.istio.io that failed is closed (`api.closed`), for all that it selects or for its whole namespace.
+"""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mizzen.api.closed import EFFECTS, Closed, closed_namespace, closed_policy
+from mizzen.api.decode import Decoded, decode_object
+from mizzen.api.problems import Problem
+from mizzen.api.validate.objects import is_refused, validate_object
+
+
+class Judgement(NamedTuple):
+    """What became of one object."""
+
+    decoded: Decoded
+    problems: tuple[Problem, ...]
+    """Of decoding and of validation."""
+    stand_in: Closed | None
+    """What to serve when there is no earlier version of an object that failed."""
+
+
+def judge(value: object) -> Judgement:
+    """Never raises for what a user wrote."""
+    decoded = decode_object(value)
+    problems = decoded.problems
+    if decoded.object is not None and decoded.key is not None:
+        problems += validate_object(decoded.key, decoded.object)
+        if is_refused(decoded.object, problems):
+            decoded = msgspec.structs.replace(decoded, outcome="failed", object=None)
+    return Judgement(decoded, problems, _close(decoded, value))
+
+
+def close_namespace(kind: Any, name: object, namespace: object) -> Closed:
+    """What stands for a policy of which no more than this is known."""
+    return closed_namespace(
+        kind,
+        name if isinstance(name, str) and name else "unreadable",
+        namespace if isinstance(namespace, str) and namespace else "default",
+    )
+
+
+def _close(decoded: Decoded, value: object) -> Closed | None:
+    """What stands in for a policy that failed."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if decoded.outcome != "failed" or not isinstance(value, dict) or kind not in EFFECTS:
+        return None
+    closed = closed_policy(decoded)
+    if closed is not None:
+        return closed
+    metadata = value.get("metadata")
+    names: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    return close_namespace(kind, names.get("name"), names.get("namespace"))
