@@ -11,12 +11,13 @@ raises is its value: it is remembered, raised to whoever asks, and re-run when w
 mutated by anyone.
 
 A `Root` keeps a query's value alive; `take_stale_roots` names those that a change may have reached. `collect` forgets
-nodes that no root needs. The engine belongs to one thread and knows nothing of meshes.
+nodes that no root needs. Beside its value a query may make *remarks*, which nothing depends on: diagnostics of what it
+decided. The engine belongs to one thread and knows nothing of meshes.
 """
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,6 +85,16 @@ class _Node:
         self.root: Root[Any] | None = None
 
 
+class Raised(NamedTuple):
+    """A query that raises by itself, and not because one that it asked does."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    error: Exception
+    reads: tuple[Key, ...]
+    """The inputs that it read itself, in order."""
+
+
 class Root(Generic[T]):
     """A query value that somebody outside holds on to: shared by all who ask for it, counted, and released by each."""
 
@@ -125,6 +136,7 @@ class Engine:
         self._stack: list[tuple[_Node, dict[_Node, None]]] = []
         self._stale_roots: dict[Root[Any], None] = {}
         self._loose: dict[_Node, None] = {}
+        self._remarks: dict[_Node, list[Any]] = {}
         self.runs = 0
         """Query executions since the start."""
         self.hits = 0
@@ -302,6 +314,7 @@ class Engine:
         self.runs_by_query[name] = self.runs_by_query.get(name, 0) + 1
         reads: dict[_Node, None] = {}
         self._stack.append((node, reads))
+        self._remarks.pop(node, None)
         node.state = _RUNNING
         value: Any
         try:
@@ -339,6 +352,24 @@ class Engine:
             dep.readers[node] = None
         node.deps = tuple(reads)
 
+    # -- remarks and failures -------------------------------------------------------------------------------------
+
+    def remark(self, value: Hashable) -> None:
+        """Say something beside the value of the running query; its next run starts anew."""
+        self._remarks.setdefault(self._stack[-1][0], []).append(value)
+
+    def remarks(self) -> list[Any]:
+        """What queries that some root needs have remarked, each once; as old as the roots are."""
+        return list(dict.fromkeys(value for node, made in self._remarks.items() if _is_needed(node) for value in made))
+
+    def raised(self) -> Iterator[Raised]:
+        """The queries that some root needs and that raise by themselves, whether or not someone made up for it."""
+        for address, error in self.failures.items():
+            node = self._nodes[address]
+            if _is_needed(node) and all(dep.value != node.value for dep in node.deps):
+                leaves = (dep.address for dep in node.deps if not dep.is_query)
+                yield Raised(*address, error, tuple(key for key in leaves if not isinstance(key[0], Index)))
+
     # -- roots and collection -------------------------------------------------------------------------------------
 
     def root(self, function: Callable[..., T], *args: Any) -> Root[T]:
@@ -371,6 +402,7 @@ class Engine:
                 continue
             del memo[node.address]
             self.failures.pop(node.address, None)
+            self._remarks.pop(node, None)
             forgotten += 1
             for dep in node.deps:
                 dep.readers.pop(node, None)
@@ -386,6 +418,19 @@ class Engine:
 
 def _equal(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and bool(old == new))
+
+
+def _is_needed(start: _Node) -> bool:
+    """Whether any root reads the node, itself or through others."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        node = waiting.pop()
+        if node.root is not None:
+            return True
+        fresh = [reader for reader in node.readers if reader not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
+    return False
 
 
 def _describe(node: _Node) -> str:

@@ -264,6 +264,8 @@ def compute(db: Engine, program: tuple[tuple[Read, ...], ...], rule: int, ask: A
             total += len(db.lookup(by_parity, read.target % 2))
         elif rule:
             total += ask(read.target % rule)
+    if total % 3 == 0:
+        db.remark((rule, total))
     if total % 7 == 0:
         raise ValueError(total)
     return total % 5  # few values, so that early cutoff happens
@@ -274,6 +276,10 @@ def outcome(function: Any) -> Any:
         return function()
     except ValueError as error:
         return error.args
+
+
+def said(db: Engine) -> set[Any]:
+    return {(raised.args, raised.error.args, raised.reads) for raised in db.raised()}
 
 
 reads = st.builds(
@@ -310,7 +316,10 @@ def test_incremental_equals_from_scratch(program: Any, steps: Any) -> None:
         assert outcome(lambda r=rule: evaluate(db, program, r)) == outcome(
             lambda r=rule, f=fresh: evaluate(f, program, r)
         )
-        assert outcome(root.value) == outcome(lambda f=fresh: evaluate(f, program, len(program) - 1))
+        fresh_root = fresh.root(evaluate, program, len(program) - 1)
+        assert outcome(root.value) == outcome(fresh_root.value)
+        assert set(db.remarks()) == set(fresh.remarks())
+        assert said(db) == said(fresh)
 
 
 @settings(max_examples=100, deadline=None)
@@ -349,3 +358,53 @@ def test_what_is_forgotten_fails_no_more() -> None:
     assert attempt(inverse, db, "a") is None
     db.collect()
     assert db.failures == {}
+
+
+@query
+def checked(db: Engine, name: str) -> int:
+    found: int = db.input(key(name)) or 0
+    if found < 0:
+        db.remark(f"{name} is negative")
+    return max(found, 0)
+
+
+def test_remarks_come_and_go_without_a_change_of_any_value() -> None:
+    @query
+    def total(db: Engine) -> int:
+        return checked(db, "a") + checked(db, "b")
+
+    db = Engine()
+    root = db.root(total)
+    db.set(key("a"), -1)
+    assert (root.value(), db.remarks()) == (0, ["a is negative"])
+    runs = db.runs_by_query[total.__wrapped__.__qualname__]  # type: ignore[attr-defined]
+    db.set(key("a"), 0)
+    assert (root.value(), db.remarks()) == (0, [])
+    assert db.runs_by_query[total.__wrapped__.__qualname__] == runs  # type: ignore[attr-defined]
+
+
+def test_remarks_that_no_root_needs_are_not_told() -> None:
+    db = Engine()
+    db.set(key("a"), -1)
+    checked(db, "a")
+    assert db.remarks() == []
+    root = db.root(checked, "a")
+    assert db.remarks() == ["a is negative"]
+    root.release()
+    assert db.remarks() == []
+
+
+def test_of_queries_that_raise_those_are_told_that_do_so_by_themselves() -> None:
+    @query
+    def total(db: Engine) -> float:
+        return inverse(db, "a")
+
+    db = Engine()
+    db.set(key("a"), 0)
+    root = db.root(total)
+    with pytest.raises(ZeroDivisionError):
+        root.value()
+    (raised,) = db.raised()
+    assert (raised.function.__name__, raised.args, raised.reads) == ("inverse", ("a",), (key("a"),))
+    db.set(key("a"), 1)
+    assert (root.value(), list(db.raised())) == (1.0, [])
