@@ -125,6 +125,16 @@ async def test_the_identity_check_can_be_switched_off(mesh):
         assert (await client.read()).names == ["a"]
 
 
+async def test_whose_claims_were_not_checked_gets_no_secrets(mesh):
+    xds = Xds(identity_check=False, stop_grace=0.1)
+    async with token_port(mesh, xds=xds) as serving, with_token(mesh, serving, "bank", "teller") as client:
+        await client.subscribe(SECRET, "key")
+        await client.subscribe(CLUSTER)
+        assert (await client.read()).type_url == CLUSTER
+        [connection] = serving.discovery.connections
+        assert connection.identity is None
+
+
 async def test_without_authentication_a_secure_port_serves_no_secrets(mesh):
     xds = Xds(authenticate=False, stop_grace=0.1)
     async with token_port(mesh, xds=xds) as serving, with_token(mesh, serving, namespace="") as client:

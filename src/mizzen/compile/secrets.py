@@ -2,9 +2,9 @@
 
 In: resource names such as `kubernetes://shop-tls` and `kubernetes://shop-tls-cacert`, the namespace of the proxy that
 asks. Out: Secret messages with their bytes inside; a name that means nothing readable has no resource, for an Envoy
-that once held certificates in vain refuses listeners until they change. A proxy gets
-Secrets of its own namespace, those of others that a Gateway it serves was granted, and trusted roots from any
-ConfigMap; who it is must have been proved before this is asked (`xds` sees to that).
+that once held certificates in vain refuses listeners until they change. A gateway gets Secrets of its own namespace
+(which proxies are gateways is said by `model.credentials`), those of others that a Gateway it serves was granted, and
+trusted roots from any ConfigMap; who it is must have been proved before this is asked (`xds` sees to that).
 Certificates of workloads come from their agents, never from here.
 Facts: key names and their order as in the reference's Secret table. Golden cases: gateway/tls-credentials,
 gateway-api/tls-listeners.
@@ -51,6 +51,11 @@ def parse_credential(name: str, own_namespace: str) -> Credential | None:
             is_ca = bare.endswith(CA_SUFFIX) or kind == "ConfigMap"
             return Credential(kind, namespace or own_namespace, bare.removesuffix(CA_SUFFIX) if is_ca else bare, is_ca)
     return None
+
+
+def is_public(name: str) -> bool:
+    """Whether a resource name asks for trusted roots only, which every proxy of the namespace may have."""
+    return name.startswith(ROOTS_SCHEME) or name.endswith(CA_SUFFIX)
 
 
 @query

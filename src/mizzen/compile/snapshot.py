@@ -16,6 +16,7 @@ from mizzen.compile.clusters import gateway as gateway_clusters
 from mizzen.compile.clusters import sidecar as sidecar_clusters
 from mizzen.compile.context import client_traits
 from mizzen.compile.endpoints import EndpointClient
+from mizzen.compile.filters import sds
 from mizzen.compile.listeners import gateway as gateway_listeners
 from mizzen.compile.listeners import sidecar as sidecar_listeners
 from mizzen.compile.patches import application
@@ -25,7 +26,7 @@ from mizzen.compile.routes import sidecar as sidecar_routes
 from mizzen.compile.routes.destinations import RouteClient
 from mizzen.compile.routes.virtual_service import source_labels
 from mizzen.incremental import Engine, query
-from mizzen.model import destination_rules, gateways, mesh, proxy_configs, scope, targets, workloads
+from mizzen.model import credentials, destination_rules, gateways, mesh, proxy_configs, scope, targets, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -154,10 +155,13 @@ def _name_table(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 
 
 def _secrets(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
-    """A gateway's certificates; a sidecar gets none, only the trusted roots that ConfigMaps hold."""
+    """The certificates of a gateway, those that rules name for this workload, and trusted roots."""
     asked = names or frozenset()
     if proxy.kind != "router":
-        return secrets.secrets(db, proxy.namespace, frozenset(n for n in asked if n.startswith(secrets.ROOTS_SCHEME)))
+        own = {sds.credential_name(name) for name in credentials.keys_by_rule(db, proxy)}
+        return secrets.secrets(db, proxy.namespace, frozenset(n for n in asked if n in own or secrets.is_public(n)))
+    if not credentials.may_have_keys(db, proxy):
+        return secrets.secrets(db, proxy.namespace, frozenset(n for n in asked if secrets.is_public(n)))
     granted = gateways.granted_credentials(db, gateways.gateway_workload(db, proxy))
     return secrets.secrets(db, proxy.namespace, asked, granted & {n.removesuffix(secrets.CA_SUFFIX) for n in asked})
 

@@ -1,8 +1,8 @@
 """Messages as protobuf JSON for people: the same text in every process, and no private keys.
 
 In: protobuf messages. Out: plain JSON values: camelCase names, `@type` first in every Any, map keys sorted, whole
-floats as integers as Go and C++ write them, and `[redacted]` for keys and passwords, by field and not by guess. An Any
-whose type nobody here knows prints as its type URL and base64 value; what surrounds it is not touched by that.
+floats as integers as Go and C++ write them, and `[redacted]` for keys, passwords and logins, by field and not by
+guess. An Any whose type nobody here knows prints as its type URL and base64 value; what surrounds it is not touched.
 How a field prints is decided once: a mesh's dump holds a hundred thousand messages.
 """
 
@@ -34,6 +34,9 @@ _PRIVATE = frozenset(
 )
 """Fields that hold a secret in DataSources."""
 _REDACTED_SOURCE = {"inlineString": REDACTED}
+_ENVIRONMENT = "envoy.extensions.wasm.v3.EnvironmentVariables.key_values"
+_LOGINS = "ISTIO_META_WASM_IMAGE_PULL_SECRET"
+"""The variable in which the agent is told the logins of a Wasm module's registry."""
 
 _KNOWN = "google.protobuf."
 _WRAPPERS = frozenset(
@@ -113,6 +116,8 @@ def _field_printer(field: FieldDescriptor) -> Printer:
     repeated = field.is_repeated
     if field.full_name in _PRIVATE:
         return lambda _: [_REDACTED_SOURCE] if repeated else _REDACTED_SOURCE
+    if field.full_name == _ENVIRONMENT:
+        return lambda items: {name: _variable(name, items[name]) for name in sorted(items)}
     kind = field.message_type
     if kind is None:
         print_item = _scalar_printer(field)
@@ -124,6 +129,10 @@ def _field_printer(field: FieldDescriptor) -> Printer:
     if repeated:
         return lambda items: [print_item(item) for item in items]
     return print_item
+
+
+def _variable(name: str, value: str) -> str:
+    return REDACTED if name == _LOGINS and value else value
 
 
 def _scalar_printer(field: FieldDescriptor) -> Printer:

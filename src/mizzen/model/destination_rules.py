@@ -28,6 +28,7 @@ def _group(key: tuple[str, ...], rule: DestinationRule) -> Iterable[tuple[str, s
 
 _by_host = Index("DestinationRule", "namespace and host", _group)
 """Wildcard hosts of a namespace stand together under `*`."""
+by_namespace = Index("DestinationRule", "namespace", lambda key, _rule: (key[1],))
 
 
 class MergedRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,14 +84,11 @@ def selector_labels(db: Engine, namespace: str, labels: Labels) -> Labels:
 @query
 def _selected_names(db: Engine, namespace: str) -> frozenset[str]:
     found: set[str] = set()
-    for key in db.lookup(_by_namespace, namespace):
+    for key in db.lookup(by_namespace, namespace):
         rule: DestinationRule = db.input(key)
         if rule.spec.workload_selector is not None:
             found.update(rule.spec.workload_selector.match_labels)
     return frozenset(found)
-
-
-_by_namespace = Index("DestinationRule", "namespace", lambda key, _rule: (key[1],))
 
 
 def _fitting(rules: Sequence[MergedRule], labels: Labels) -> MergedRule | None:

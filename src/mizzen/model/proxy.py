@@ -65,6 +65,8 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     cluster_id: str = ""
     network: str = ""
     service_account: str = ""
+    is_verified: bool = True
+    """Whether its connection has proved who it is; where it has not, nothing confidential is for it."""
     labels: Labels = ()
     static_labels: Labels = ()
     locality: Locality = Locality()

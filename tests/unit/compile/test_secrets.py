@@ -93,6 +93,76 @@ def test_a_sidecar_gets_no_secret_of_its_namespace() -> None:
     assert told(mesh_of(secret("shop", **PAIR)), proxy("edge"), resource.SECRET, "kubernetes://shop") == {}
 
 
+def test_roots_of_its_namespace_are_for_every_proxy() -> None:
+    text = secret("shop", **PAIR, **{"ca.crt": ROOTS})
+    for namespace, expected in (("edge", ["kubernetes://shop-cacert"]), ("web", [])):
+        found = told(mesh_of(text), proxy(namespace), resource.SECRET, "kubernetes://shop", "kubernetes://shop-cacert")
+        assert list(found) == expected
+
+
+RULE = """
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: bank, namespace: edge}
+spec:
+  host: bank.example
+  workloadSelector: {matchLabels: {app: till}}
+  trafficPolicy: {tls: {mode: MUTUAL, credentialName: shop}}
+"""
+
+
+def test_a_rule_that_selects_a_sidecar_gives_it_the_credential_that_it_names() -> None:
+    db = mesh_of(secret("shop", **PAIR) + "---" + secret("other", **PAIR), RULE)
+    names = ("kubernetes://shop", "kubernetes://other")
+    assert list(told(db, proxy("edge", labels={"app": "till"}), resource.SECRET, *names)) == ["kubernetes://shop"]
+    assert told(db, proxy("edge", labels={"app": "shelf"}), resource.SECRET, *names) == {}
+    assert told(db, proxy("web", labels={"app": "till"}), resource.SECRET, *names) == {}
+
+
+def pod(name: str, ip: str, account: str, app: str, namespace: str = "edge") -> str:
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: {namespace}, labels: {{app: {app}}}}}
+spec: {{serviceAccountName: {account}, containers: []}}
+status: {{podIP: {ip}}}
+"""
+
+
+INGRESS = """
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: front, namespace: edge}
+spec:
+  selector: {app: ingress}
+  servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "gets"),
+    [
+        ({"name": "gw-0", "ip": "10.0.0.1", "SERVICE_ACCOUNT": "ingress"}, True),
+        ({"name": "gw-0", "ip": "10.0.0.77", "SERVICE_ACCOUNT": "ingress"}, True),
+        ({"name": "gw-0", "ip": "10.0.0.1", "SERVICE_ACCOUNT": "app"}, False),
+        ({"name": "gw-0", "ip": "10.0.0.1"}, False),
+        ({"name": "gw-0", "ip": "10.0.0.77", "SERVICE_ACCOUNT": "app"}, False),
+        ({"name": "app-0", "ip": "10.0.0.2", "SERVICE_ACCOUNT": "app"}, False),
+        ({"name": "app-0", "ip": "10.0.0.77", "SERVICE_ACCOUNT": "app"}, False),
+        ({"name": "nobody", "ip": "10.0.0.77", "SERVICE_ACCOUNT": "app"}, False),
+    ],
+)
+def test_keys_are_for_pods_that_gateways_select_under_their_own_account(said: dict[str, str], gets: bool) -> None:
+    db = mesh_of(
+        secret("shop", **PAIR),
+        INGRESS,
+        pod("gw-0", "10.0.0.1", "ingress", "ingress"),
+        pod("app-0", "10.0.0.2", "app", "app"),
+    )
+    who = proxy("edge", kind="router", labels={"app": "ingress"}, **said)
+    assert bool(told(db, who, resource.SECRET, "kubernetes://shop")) is gets
+
+
 def config_map(text: str) -> str:
     return f"""
 apiVersion: v1

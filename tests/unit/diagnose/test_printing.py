@@ -105,6 +105,19 @@ def test_keys_and_passwords_are_redacted_wherever_they_stand() -> None:
     assert printed[1]["sessionTicketKeys"] == {"keys": [{"inlineString": "[redacted]"}]}
 
 
+def test_logins_of_a_registry_are_redacted_and_other_variables_are_not() -> None:
+    machine = protos.message_class("envoy.extensions.wasm.v3.VmConfig")()
+    variables = machine.environment_variables.key_values
+    variables["ISTIO_META_WASM_IMAGE_PULL_SECRET"] = '{"auths":{}}'
+    variables["A"] = "1"
+    assert printing.print_message(machine)["environmentVariables"] == {
+        "keyValues": {"A": "1", "ISTIO_META_WASM_IMAGE_PULL_SECRET": "[redacted]"}
+    }
+    variables["ISTIO_META_WASM_IMAGE_PULL_SECRET"] = ""
+    shown = printing.print_message(machine)["environmentVariables"]["keyValues"]
+    assert shown["ISTIO_META_WASM_IMAGE_PULL_SECRET"] == "", "a secret that is missing is no secret"
+
+
 def test_every_field_that_is_meant_to_be_private_exists() -> None:
     for name in printing._PRIVATE:
         message, _, field = name.rpartition(".")

@@ -64,7 +64,7 @@ class Rewriter:
         plugin = filter_.config
         if not plugin.vm_config.code.HasField("remote"):
             metrics.WASM_CONVERSIONS.labels("no_remote_load").inc()
-            return False
+            return _keep_from_envoy(config, filter_, resource)
         started = time.monotonic()
         try:
             path = await self._modules.get(_read_wanted(config.name, plugin.vm_config))
@@ -105,6 +105,17 @@ def _read_wanted(plugin: str, machine: Any) -> Wanted:
 def _fails_open(plugin: Any) -> bool:
     policies = type(plugin).DESCRIPTOR.fields_by_name["failure_policy"].enum_type.values_by_number
     return policies[plugin.failure_policy].name == "FAIL_OPEN" or bool(plugin.fail_open)
+
+
+def _keep_from_envoy(config: Any, filter_: Any, resource: Any) -> bool:
+    """Take out of an extension that needs no module what is for the agent alone; whether there was anything."""
+    machine = filter_.config.vm_config
+    if not any(name.startswith(_AGENTS_OWN) for name in machine.environment_variables.key_values):
+        return False
+    _forget_own(machine)
+    config.typed_config.CopyFrom(protos.pack(filter_))
+    resource.resource.value = protos.encode(config)
+    return True
 
 
 def _forget_own(machine: Any) -> None:

@@ -64,7 +64,9 @@ _PATCHED: Mapping[str, Callable[[Engine, Proxy, ResourceSet], PatchedSet]] = {
 def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> PatchedSet:
     """The extension configurations that the proxy asks for."""
     chosen = envoy_filters.select(db, proxy)
-    return configurations.configurations(db, names, chosen.extensions, proxy_extensions(db, proxy), proxy.dialect)
+    return configurations.configurations(
+        db, names, chosen.extensions, proxy_extensions(db, proxy), proxy.dialect, proxy.is_verified
+    )
 
 
 @query

@@ -120,3 +120,14 @@ async def test_only_modules_in_use_outlive_their_time(tmp_path):
                 await house
     (left,) = tmp_path.iterdir()
     assert left.read_bytes() == MODULE
+
+
+async def test_a_module_that_is_a_file_already_brings_envoy_no_logins(rewriting):
+    rewriter, _ = rewriting
+    told = extension("a", "", OWN="kept", ISTIO_META_WASM_IMAGE_PULL_SECRET="login")
+    plugin = protos.unpack(told.typed_config)
+    plugin.config.vm_config.code.CopyFrom(_core_v3.AsyncDataSource(local={"filename": "/m.wasm"}))
+    told.typed_config.CopyFrom(protos.pack(plugin))
+    machine = contents(await rewriter.rewrite(response(told)))["a"].config.vm_config
+    assert machine.code.local.filename == "/m.wasm"
+    assert dict(machine.environment_variables.key_values) == {"OWN": "kept"}

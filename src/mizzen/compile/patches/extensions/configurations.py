@@ -41,9 +41,17 @@ _FETCH_TIMEOUT = {"seconds": 30}
 
 @query
 def configurations(
-    db: Engine, names: frozenset[str], ids: tuple[PatchId, ...], extensions: tuple[Extension, ...], dialect: Dialect
+    db: Engine,
+    names: frozenset[str],
+    ids: tuple[PatchId, ...],
+    extensions: tuple[Extension, ...],
+    dialect: Dialect,
+    with_logins: bool,
 ) -> PatchedSet:
-    """The extension configurations of these names; of two of one name that of the EnvoyFilter, and the first, stays."""
+    """The extension configurations of these names; of two of one name that of the EnvoyFilter, and the first, stays.
+
+    Logins of registries are for proxies that have proved who they are; others are told that there are none.
+    """
     found: dict[str, Resource] = {}
     problems: list[Problem] = []
     for patch in patches(db, ids):
@@ -53,21 +61,23 @@ def configurations(
             problems.append(trial.build_refusal(patch, reason))
             continue
         found.setdefault(patch.value.name, encode_resource(patch.value.name, patch.value))
-    for each in _fetched(db, names, extensions):
+    for each in _fetched(db, names, extensions, with_logins):
         found.setdefault(each.name, each)
     return PatchedSet(resources=ResourceSet(resource.EXTENSION, found.values()), problems=tuple(problems))
 
 
-def _fetched(db: Engine, names: frozenset[str], extensions: tuple[Extension, ...]) -> Iterator[Resource]:
+def _fetched(
+    db: Engine, names: frozenset[str], extensions: tuple[Extension, ...], with_logins: bool
+) -> Iterator[Resource]:
     for extension in extensions:
         if extension.resource_name in names:
-            built = attempt(configuration, db, extension)
+            built = attempt(configuration, db, extension, with_logins)
             if built is not None:
                 yield built
 
 
 @query
-def configuration(db: Engine, extension: Extension) -> Resource | None:
+def configuration(db: Engine, extension: Extension, with_logins: bool) -> Resource | None:
     """The Wasm configuration of an extension; None for one whose code stands in the filter."""
     found = wasm.wasm_config(db, extension.key)
     if found is None:
@@ -81,7 +91,7 @@ def configuration(db: Engine, extension: Extension) -> Resource | None:
         "vm_config": {
             "runtime": "envoy.wasm.runtime.v8",
             "code": _code(config),
-            "environment_variables": _environment(db, extension.key.namespace, config, version),
+            "environment_variables": _environment(db, extension.key.namespace, config, version, with_logins),
         },
     }
     kind = protos.message_class(f"envoy.extensions.filters.{extension.layer}.wasm.v3.Wasm")
@@ -114,10 +124,10 @@ def _code(config: WasmConfig) -> dict[str, Any]:
     return {"remote": {"http_uri": {"uri": url, "cluster": "_", "timeout": _FETCH_TIMEOUT}, "sha256": config.sha256}}
 
 
-def _environment(db: Engine, namespace: str, config: WasmConfig, version: str) -> dict[str, Any]:
+def _environment(db: Engine, namespace: str, config: WasmConfig, version: str, with_logins: bool) -> dict[str, Any]:
     values = {_RESOURCE_VERSION: version}
     if config.image_pull_secret:
-        values[_PULL_SECRET] = pull_secret(db, namespace, config.image_pull_secret)
+        values[_PULL_SECRET] = pull_secret(db, namespace, config.image_pull_secret) if with_logins else ""
     if config.image_pull_policy != "UNSPECIFIED_POLICY":
         values[_PULL_POLICY] = config.image_pull_policy
     written = config.vm_config.env if config.vm_config is not None else ()

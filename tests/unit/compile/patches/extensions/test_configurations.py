@@ -35,8 +35,8 @@ def _plugin(db: Engine, **spec: Any) -> None:
     )
 
 
-def _fetched(db: Engine, name: str = NAME) -> dict[str, Any]:
-    found = configurations.configurations(db, frozenset([name]), (), wasm.extensions(db, CART), "istio")
+def _fetched(db: Engine, name: str = NAME, *, with_logins: bool = True) -> dict[str, Any]:
+    found = configurations.configurations(db, frozenset([name]), (), wasm.extensions(db, CART), "istio", with_logins)
     (resource,) = found.resources
     assert resource.name == name
     printed: dict[str, Any] = protos.to_json(resource.message())["typedConfig"]
@@ -145,8 +145,8 @@ def _secret(db: Engine, namespace: str = "shop") -> str:
     return login
 
 
-def _pull_secret(db: Engine) -> str:
-    values = _fetched(db)["config"]["vmConfig"]["environmentVariables"]["keyValues"]
+def _pull_secret(db: Engine, with_logins: bool = True) -> str:
+    values = _fetched(db, with_logins=with_logins)["config"]["vmConfig"]["environmentVariables"]["keyValues"]
     found: str = values["ISTIO_META_WASM_IMAGE_PULL_SECRET"]
     return found
 
@@ -159,6 +159,13 @@ def test_a_pull_secret_of_the_own_namespace_is_told():
     assert _pull_secret(db) == login
     _plugin(db, imagePullSecret="kubernetes://shop/pull")
     assert _pull_secret(db) == login
+
+
+def test_a_pull_secret_is_not_told_to_who_has_not_proved_who_it_is():
+    db = Engine()
+    _plugin(db, imagePullSecret="pull")
+    _secret(db)
+    assert _pull_secret(db, with_logins=False) == ""
 
 
 def test_a_pull_secret_of_another_namespace_is_not():
@@ -176,7 +183,7 @@ def test_a_secret_without_logins_is_as_good_as_none():
 
 
 def _asked(db: Engine, *names: str, dialect: Any = "istio", count: int = 0) -> PatchedSet:
-    return configurations.configurations(db, frozenset(names), ids(count), wasm.extensions(db, CART), dialect)
+    return configurations.configurations(db, frozenset(names), ids(count), wasm.extensions(db, CART), dialect, True)
 
 
 BUFFER = {"@type": HTTP + "buffer.v3.Buffer", "max_request_bytes": 5}
