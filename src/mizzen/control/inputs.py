@@ -15,8 +15,8 @@ from mizzen.control.jwks import KeySets
 from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
 from mizzen.model.mesh import CONTROL_PLANE, MESH, ControlPlane
+from mizzen.sources.batches import Batch
 from mizzen.sources.origins import Finding, Origin
-from mizzen.sources.watch import Batch
 from mizzen.xds.push import Pusher
 
 _log = observe.scope("config")

@@ -32,7 +32,8 @@ from mizzen.local.publication import Publication
 from mizzen.local.surroundings import Surroundings
 from mizzen.local.timeline import Timeline
 from mizzen.local.workloads import expand
-from mizzen.sources.watch import Batch, FileSource
+from mizzen.sources.batches import Batch
+from mizzen.sources.watch import FileSource
 
 _SETTLE_SECONDS = 0.03
 _REFRESH_SECONDS = 1800.0

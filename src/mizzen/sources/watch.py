@@ -13,19 +13,17 @@ import os
 import pathlib
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 import msgspec
 from watchfiles._rust_notify import RustNotify
 
 from mizzen import observe
-from mizzen.api.meta import Key, Object
+from mizzen.api.meta import Object
+from mizzen.sources.batches import Batch, count_events
 from mizzen.sources.files import Contents, FileTree, merge
-from mizzen.sources.origins import Finding
 
 _log = observe.scope("files")
-_EVENTS = observe.Counter("pilot_k8s_cfg_events", "Changes of objects, by kind.", ("type", "event"))
-
 
 Touched = frozenset[str] | None
 """Paths that changed; None means that any may have."""
@@ -45,15 +43,6 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Between two looks when inotify wakes the source."""
     poll_every: float = 1.0
     """Between two looks when it cannot."""
-
-
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """What has changed since the batch before."""
-
-    sets: Mapping[Key, Object] = {}
-    removes: tuple[Key, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    """Everything that is wrong now, not only what is new."""
 
 
 class FileSource:
@@ -103,7 +92,7 @@ class FileSource:
         if not sets and not removes and now.findings == before.findings:
             self.contents = now
             return None
-        _count(sets, removes, before)
+        count_events(sets, removes, before.objects)
         self.contents = now
         return Batch(sets=sets, removes=removes, findings=now.findings)
 
@@ -171,10 +160,3 @@ def _identity(path: pathlib.Path) -> tuple[int, int] | None:
 
 def _is_same(new: Object, old: Object | None) -> bool:
     return new is old or (type(new) is type(old) and new == old)
-
-
-def _count(sets: Mapping[Key, Object], removes: Sequence[Key], before: Contents) -> None:
-    for key in sets:
-        _EVENTS.labels(key.kind, "update" if key in before.objects else "add").inc()
-    for key in removes:
-        _EVENTS.labels(key.kind, "delete").inc()

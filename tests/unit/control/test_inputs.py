@@ -18,7 +18,7 @@ from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Options
 from mizzen.model.mesh import CONTROL_PLANE, MESH
 from mizzen.sources.origins import Finding, Origin
-from mizzen.sources.watch import Batch
+from mizzen.sources.batches import Batch
 
 CART = Key("Service", "shop", "cart")
 ISTIO = Key("ConfigMap", "istio-system", "istio")

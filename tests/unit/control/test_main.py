@@ -21,7 +21,7 @@ from mizzen.ca import certificates
 from mizzen.compile.resource import CLUSTER, SECRET
 from mizzen.compile.security.tokens import KEY_SET
 from mizzen.errors import MizzenError, SourceError
-from mizzen.sources.watch import Batch
+from mizzen.sources.batches import Batch
 
 AUTH = protos.package("istio.v1.auth")
 CREATE = "/istio.v1.auth.IstioCertificateService/CreateCertificate"

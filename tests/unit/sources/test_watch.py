@@ -11,7 +11,8 @@ import pytest
 
 from mizzen.api.meta import Key
 from mizzen.errors import SourceError
-from mizzen.sources.watch import Batch, FileSource, Timing
+from mizzen.sources.batches import Batch
+from mizzen.sources.watch import FileSource, Timing
 
 CART, FRONT = Key("Service", "default", "cart"), Key("Service", "default", "front")
 FAST = Timing(look_every=0.3, poll_every=0.05)
