@@ -24,6 +24,7 @@ COMMANDS = {
     "proxy-config": Entry(
         "mizzen.cli.proxy_config:proxy_config", "Show what one proxy's Envoy has really loaded.", ("pc",)
     ),
+    "describe": Entry("mizzen.cli.describe:describe", "Tell what the mesh does with a pod or a Service.", ("des",)),
     "inject": Entry("mizzen.cli.inject:inject", "Add the sidecar to the pods of manifests.", ("kube-inject",)),
     "manifest": Entry("mizzen.cli.manifest:manifest", "Print manifests that the control plane would make."),
     "migrate": Entry("mizzen.cli.migrate:migrate", "Turn the configuration of other gateways into this mesh's."),
@@ -32,7 +33,9 @@ COMMANDS = {
     "agent": Entry("mizzen.cli.agent:agent", "Run the agent of one sidecar or gateway."),
     "iptables": Entry("mizzen.cli.capture:iptables", "Print or apply the capture rules of a pod.", hidden=True),
     "version": Entry("mizzen.cli.version:version", "Print the versions of client, control plane and proxies."),
-    "experimental": Entry("mizzen.cli.experimental:experimental", "Commands that istioctl keeps under x.", ("x", "exp")),
+    "experimental": Entry(
+        "mizzen.cli.experimental:experimental", "Commands that istioctl keeps under x.", ("x", "exp")
+    ),
 }
 
 

@@ -8,6 +8,7 @@ import click
 from mizzen.cli.groups import Entry, LazyGroup
 
 COMMANDS = {
+    "describe": Entry("mizzen.cli.describe:describe", "Tell what the mesh does with a pod or a Service.", ("des",)),
     "proxy-status": Entry(
         "mizzen.cli.proxy_status:proxy_status", "Show whether each proxy has what the control plane sent it.", ("ps",)
     ),

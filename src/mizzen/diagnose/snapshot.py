@@ -14,10 +14,12 @@ from mizzen import protos
 from mizzen.compile import resource, snapshot
 from mizzen.compile.resource import ResourceSet
 from mizzen.diagnose import printing, references
+from mizzen.diagnose.dump import Dump
 from mizzen.diagnose.table import Table
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
 
+_ADMIN = protos.TYPE_PREFIX + "envoy.admin.v3."
 KINDS = ("clusters", "listeners", "routes", "endpoints", "extensions", "secrets")
 
 Printed = Mapping[str, dict[str, Any]]
@@ -63,3 +65,28 @@ def summarize(taken: Snapshot) -> Table:
         for kind, found in ((kind, taken.sets[kind]) for kind in KINDS)
     )
     return Table(columns=("KIND", "RESOURCES", "BYTES", "VERSION"), rows=rows)
+
+
+def as_dump(taken: Snapshot) -> Dump:
+    """The snapshot in the sections of Envoy's own dump, for all that reads such dumps."""
+
+    def section(kind: str, entries: str, resources: Printed, *path: str) -> dict[str, Any]:
+        wrapped: list[dict[str, Any]] = []
+        for name, message in resources.items():
+            entry: Any = message
+            for step in reversed(path):
+                entry = {step: entry}
+            wrapped.append({"name": name, **entry})
+        return {"@type": f"{_ADMIN}{kind}ConfigDump", entries: wrapped}
+
+    printed = taken.printed
+    return Dump(
+        (
+            section("Clusters", "dynamicActiveClusters", printed["clusters"], "cluster"),
+            section("Endpoints", "dynamicEndpointConfigs", printed["endpoints"], "endpointConfig"),
+            section("Listeners", "dynamicListeners", printed["listeners"], "activeState", "listener"),
+            section("Routes", "dynamicRouteConfigs", printed["routes"], "routeConfig"),
+            section("Secrets", "dynamicActiveSecrets", printed["secrets"], "secret"),
+            section("Ecds", "ecdsFilters", printed["extensions"], "ecdsFilter"),
+        )
+    )

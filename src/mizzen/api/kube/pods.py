@@ -370,6 +370,20 @@ class PodCondition(Message, frozen=True, kw_only=True):
     unread: ClassVar[frozenset[str]] = names("lastProbeTime lastTransitionTime message reason observedGeneration")
 
 
+class ContainerStatus(Message, frozen=True, kw_only=True):
+    """Whether a container is ready."""
+
+    name: str = ""
+    ready: bool = False
+
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        allocatedResources allocatedResourcesStatus containerID image imageID lastState resources restartCount started
+        state stopSignal user volumeMounts
+        """
+    )
+
+
 class PodStatus(Message, frozen=True, kw_only=True):
     """Where a pod runs and how it fares."""
 
@@ -378,12 +392,14 @@ class PodStatus(Message, frozen=True, kw_only=True):
     pod_ips: tuple[PodIP, ...] = field(name="podIPs", default=())
     host_ip: str = field(name="hostIP", default="")
     conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     reason: str = ""
 
     unread: ClassVar[frozenset[str]] = names(
         """
-        allocatedResources containerStatuses ephemeralContainerStatuses extendedResourceClaimStatus hostIPs
-        initContainerStatuses message nodeAllocatableResourceClaimStatuses nominatedNodeName
+        allocatedResources ephemeralContainerStatuses extendedResourceClaimStatus hostIPs
+        message nodeAllocatableResourceClaimStatuses nominatedNodeName
         observedGeneration qosClass resize resourceClaimStatuses resources startTime volumeHealth
         """
     )

@@ -1,0 +1,203 @@
+"""What the command line can see of a mesh: its objects, and what its proxies hold.
+
+In: manifests (`-f`), a file with one proxy's dump (`--file`), a control plane (`--monitoring`), or a local mesh. Out: a
+`View`. Objects come from the manifests, else from the local mesh. A proxy's dump is its Envoy's own where that can be
+asked, else the control plane's word, else what would be compiled from the objects.
+"""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mizzen.cli import offline, targets
+from mizzen.errors import MizzenError
+
+if TYPE_CHECKING:
+    from mizzen.api.kube.pods import Pod
+    from mizzen.api.kube.services import Service
+    from mizzen.api.meta import Key
+    from mizzen.diagnose.dump import Dump
+    from mizzen.incremental import Engine
+    from mizzen.local import runtime
+    from mizzen.sources.files import Contents
+
+_OWNERS = (
+    "deployment",
+    "deploy",
+    "deployments",
+    "statefulset",
+    "statefulsets",
+    "sts",
+    "replicaset",
+    "replicasets",
+    "rs",
+)
+_PODS = ("", "pod", "pods", "po")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says about where to look."""
+
+    manifests: tuple[str, ...] = ()
+    mesh_file: str = ""
+    dump_file: str = ""
+    monitoring: tuple[str, ...] = ()
+    mesh: str = ""
+    namespace: str = ""
+
+
+class View:
+    """A mesh as it is seen."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._state: runtime.State | None = None
+        if request.manifests:
+            self.contents: Contents = offline.load(request.manifests)
+        else:
+            self._state = targets.read_state(request.mesh)
+            self.contents = _read_mesh(self._state, find_layout(self._state, request.mesh))
+        self.engine: Engine = offline.fill(self.contents, request.mesh_file)
+
+    @property
+    def state(self) -> "runtime.State | None":
+        """Of the local mesh; None where manifests are looked at."""
+        return self._state
+
+    @property
+    def published(self) -> Mapping[tuple[str, str, int], str]:
+        """Addresses of this machine, by namespace, name and port of the Service that they lead to."""
+        published = self._state.published if self._state is not None else ()
+        return {(each.namespace, each.service, each.port): each.address for each in published}
+
+    def find_pod(self, reference: str) -> "Pod":
+        """The Pod of `[TYPE/]NAME[.NAMESPACE]`; of a workload the first by name."""
+        kind, _, name = reference.rpartition("/")
+        if kind not in (*_OWNERS, *_PODS):
+            raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
+        namespace, name = self._split(name)
+        found = [key for key in self._keys("Pod") if key.namespace == namespace and _names(kind, name, key.name)]
+        if not found:
+            if kind in _OWNERS:
+                raise MizzenError(f'no pods match "{reference}"')
+            raise MizzenError(f'unable to retrieve Pod: pods "{name}" not found{self._hint("Pod", name, namespace)}')
+        pod: Pod = self.contents.objects[found[0]]  # type: ignore[assignment]
+        return pod
+
+    def find_service(self, reference: str) -> "Service":
+        """The Service of `NAME[.NAMESPACE]`."""
+        from mizzen.api.meta import Key
+
+        namespace, name = self._split(reference)
+        found: Any = self.contents.objects.get(Key("Service", namespace, name))
+        if found is None:
+            raise MizzenError(f'services "{name}" not found{self._hint("Service", name, namespace)}')
+        service: Service = found
+        return service
+
+    def dump(self, pod: "Pod") -> "Dump | None":
+        """What the pod's proxy holds; None where it has no proxy."""
+        from mizzen.diagnose import dump
+        from mizzen.diagnose.describe import pods
+
+        if not pods.has_proxy(pod):
+            return None
+        name = f"{pod.metadata.name}.{pod.metadata.namespace}"
+        if self._request.monitoring:
+            return self._sent(name)
+        if self._state is not None:
+            return dump.parse_dump(targets.find_proxy(name, namespace="", mesh=self._request.mesh).get("config_dump"))
+        return self._compiled(pod)
+
+    def described_dump(self, pod: "Pod") -> "Dump | None":
+        """The same, but of the file that was named, if one was."""
+        from mizzen.diagnose import dump
+
+        if self._request.dump_file:
+            return dump.parse_dump(targets.read_file(self._request.dump_file))
+        return self.dump(pod)
+
+    def _sent(self, name: str) -> "Dump":
+        from mizzen.diagnose import dump
+
+        for plane in targets.find_control_planes(mesh="", addresses=self._request.monitoring):
+            try:
+                return dump.parse_dump(plane.get(f"debug/config_dump?proxyID={name}"))
+            except targets.NotConnected:
+                continue
+        raise MizzenError("unable to find config dump in Istiod responses")
+
+    def _compiled(self, pod: "Pod") -> "Dump":
+        from mizzen.diagnose import nodes, snapshot
+        from mizzen.model import mesh, proxy
+
+        node = nodes.build_node(pod, mesh.domain(self.engine))
+        return snapshot.as_dump(snapshot.take_snapshot(self.engine, proxy.parse_node(node)))
+
+    def _split(self, name: str) -> tuple[str, str]:
+        """Namespace and name; the namespace after the last dot, else that of the command line."""
+        first, dot, namespace = name.rpartition(".")
+        return (namespace, first) if dot else (self._request.namespace or "default", name)
+
+    def _keys(self, kind: str) -> "list[Key]":
+        return sorted(key for key in self.contents.objects if key.kind == kind)
+
+    def _hint(self, kind: str, name: str, namespace: str) -> str:
+        """The same name in other namespaces, or what there is in this one."""
+        keys = self._keys(kind)
+        elsewhere = [key for key in keys if key.name == name]
+        near = elsewhere or [key for key in keys if key.namespace == namespace]
+        shown = ", ".join(f"{key.name}.{key.namespace}" for key in (near or keys)[:5])
+        return f" in namespace {namespace}" + (f"; there are {shown}" if shown else f"; there is no {kind} at all")
+
+
+def find_layout(state: "runtime.State", mesh: str) -> "runtime.Layout":
+    """The folder of a local mesh, by the same words as `targets.read_state`."""
+    import os
+
+    from mizzen.local import runtime
+
+    if os.sep in mesh:
+        return runtime.Layout(pathlib.Path(mesh))
+    return runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), mesh or state.mesh)
+
+
+def read_objects(paths: Sequence[str]) -> "Contents":
+    """The objects under the paths; what is wrong with them is another command's affair."""
+    from mizzen.sources import files
+
+    return files.load(paths)
+
+
+def _read_mesh(state: "runtime.State", layout: "runtime.Layout") -> "Contents":
+    """The objects that the control plane of a local mesh reads, the Pods with the readiness of their containers."""
+    from mizzen.api.meta import Key
+
+    contents = read_objects([*state.manifests, *([str(layout.config)] if layout.config.exists() else [])])
+    objects: dict[Any, Any] = dict(contents.objects)
+    for pod in state.pods:
+        key = Key("Pod", pod.namespace, pod.name)
+        if key in objects:
+            objects[key] = _with_containers(objects[key], pod)
+    return msgspec.structs.replace(contents, objects=objects)
+
+
+def _with_containers(pod: "Pod", running: "runtime.Pod") -> "Pod":
+    from mizzen.api.kube.pods import ContainerStatus, PodStatus
+
+    init = {container.name for container in pod.spec.init_containers}
+    stay = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
+    found = [ContainerStatus(name=each.name, ready=each.ready) for each in running.containers]
+    status = msgspec.structs.replace(
+        pod.status or PodStatus(),
+        container_statuses=tuple(each for each in found if each.name not in init),
+        init_container_statuses=tuple(each for each in found if each.name in stay),
+    )
+    return msgspec.structs.replace(pod, status=status)
+
+
+def _names(kind: str, wanted: str, name: str) -> bool:
+    """Whether a pod of that name is meant; pods are named after their owner."""
+    return name.startswith(f"{wanted}-") if kind in _OWNERS else name == wanted
