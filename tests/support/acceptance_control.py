@@ -21,11 +21,12 @@ from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.control.main import TYPES
 from mizzen.incremental import Engine, Key, query
 from mizzen.model.proxy import Proxy, parse_node
+from mizzen.model.spiffe import Identity
 from mizzen.settings import Push, Settings, Xds
 from mizzen.xds import kinds
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
-from mizzen.xds.identity import Credentials, Identity
+from mizzen.xds.identity import Credentials
 from mizzen.xds.server import Server
 from mizzen.xds.watch import State
 

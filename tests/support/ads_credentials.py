@@ -8,15 +8,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from mizzen.ca import certificates, tokens
 from mizzen.ca.authority import Authority, start_self_signed
-from mizzen.ca.identity import (
-    CertificateAuthenticator,
-    FirstAuthenticator,
-    Identity,
-    TokenAuthenticator,
-    format_spiffe,
-)
+from mizzen.ca.identity import CertificateAuthenticator, FirstAuthenticator, TokenAuthenticator
 from mizzen.ca.serving import ServingCertificate
 from mizzen.control.callers import StreamAuthenticator
+from mizzen.model.spiffe import Identity, format_spiffe
 from mizzen.settings import Authority as AuthoritySettings
 
 DOMAIN = "cluster.local"

@@ -10,10 +10,11 @@ import mesh_of_resources
 
 from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
+from mizzen.model.spiffe import Identity
 from mizzen.settings import Push, Settings, Xds
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
-from mizzen.xds.identity import Authenticator, Credentials, Identity
+from mizzen.xds.identity import Authenticator, Credentials
 from mizzen.xds.server import Server
 
 QUIET = 0.03

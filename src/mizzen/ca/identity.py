@@ -1,4 +1,4 @@
-"""Who calls: SPIFFE ids, and the way from credentials to identities.
+"""Who calls: the way from credentials to identities.
 
 In: what a transport knows of a caller (`Call`: its metadata, the URIs of its verified client certificate). Out: a
 `Caller` with the identities it has proved, or `AuthorityError`. The certificate service and the discovery servers share
@@ -7,38 +7,12 @@ by `xds`; how a certificate's chain is verified, by TLS.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
 from mizzen.errors import AuthorityError
-
-_SCHEME = "spiffe://"
-
-
-class Identity(NamedTuple):
-    """A workload's identity: the service account it runs under."""
-
-    trust_domain: str
-    namespace: str
-    service_account: str
-
-
-def parse_spiffe(uri: str) -> Identity | None:
-    """The identity that `spiffe://TD/ns/NS/sa/SA` names; None for everything that does not have exactly this form."""
-    if not uri.startswith(_SCHEME):
-        return None
-    parts = uri.removeprefix(_SCHEME).split("/")
-    if len(parts) != 5 or parts[1] != "ns" or parts[3] != "sa":
-        return None
-    identity = Identity(parts[0], parts[2], parts[4])
-    return identity if all(identity) else None
-
-
-def format_spiffe(identity: Identity) -> str:
-    """The identity as a URI; `@` in a trust domain becomes `.`, as in Istio."""
-    trust_domain = identity.trust_domain.replace("@", ".")
-    return f"{_SCHEME}{trust_domain}/ns/{identity.namespace}/sa/{identity.service_account}"
+from mizzen.model.spiffe import Identity, format_spiffe, parse_spiffe
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

@@ -127,9 +127,9 @@ def issue(
     from cryptography.hazmat.primitives.asymmetric import ec
 
     from mizzen.ca import certificates
-    from mizzen.ca import identity as identities
+    from mizzen.model.spiffe import parse_spiffe
 
-    if identities.parse_spiffe(identity) is None:
+    if parse_spiffe(identity) is None:
         raise AuthorityError(f"{identity!r} is not of the form spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT")
     signer = _load_authority(authority)
     now = time.time()

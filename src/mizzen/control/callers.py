@@ -15,9 +15,9 @@ from mizzen.ca.identity import (
     CertificateAuthenticator,
     FirstAuthenticator,
     TokenAuthenticator,
-    parse_spiffe,
 )
 from mizzen.errors import AuthorityError
+from mizzen.model.spiffe import Identity, parse_spiffe
 from mizzen.xds import identity as xds_identity
 
 
@@ -58,7 +58,7 @@ class StreamAuthenticator:
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
 
-    async def authenticate(self, credentials: xds_identity.Credentials) -> Sequence[xds_identity.Identity]:
+    async def authenticate(self, credentials: xds_identity.Credentials) -> Sequence[Identity]:
         """The workload identities that the credentials prove."""
         caller = await self._authenticator.authenticate(
             Call(
@@ -68,7 +68,7 @@ class StreamAuthenticator:
             )
         )
         parsed = (parse_spiffe(uri) for uri in caller.identities)
-        found = tuple(xds_identity.Identity(*identity) for identity in parsed if identity is not None)
+        found = tuple(identity for identity in parsed if identity is not None)
         if not found:
             raise AuthorityError("the credentials name no workload")
         return found

@@ -7,8 +7,7 @@ security/authz-trust-domains.
 
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh
-
-_SCHEME = "spiffe://"
+from mizzen.model.spiffe import SCHEME
 
 
 @query
@@ -34,9 +33,9 @@ def expand(db: Engine, accounts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted(set(accounts)))
     found: set[str] = set()
     for account in accounts:
-        domain, slash, path = account.removeprefix(_SCHEME).partition("/")
-        if account.startswith(_SCHEME) and slash and domain in domains:
-            found.update(f"{_SCHEME}{d}/{path}" for d in domains)
+        domain, slash, path = account.removeprefix(SCHEME).partition("/")
+        if account.startswith(SCHEME) and slash and domain in domains:
+            found.update(f"{SCHEME}{d}/{path}" for d in domains)
         else:
             found.add(account)
     return tuple(sorted(found))

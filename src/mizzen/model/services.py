@@ -19,6 +19,7 @@ from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import mesh, names
 from mizzen.model.protocols import Protocol, parse_port, parse_protocol
 from mizzen.model.proxy import Labels
+from mizzen.model.spiffe import SCHEME, Identity, format_spiffe
 from mizzen.model.workloads import freeze
 
 Resolution = Literal["client_side_lb", "dns", "dns_round_robin", "passthrough", "dynamic_dns", "alias"]
@@ -170,8 +171,8 @@ def _annotated_accounts(db: Engine, namespace: str, annotations: Mapping[str, st
     plain, canonical = ([a.strip() for a in annotations.get(name, "").split(",") if a.strip()] for name in _ACCOUNTS)
     trust_domain = mesh.trust_domain(db) if plain or canonical else ""
     return (
-        *(f"spiffe://{trust_domain}/ns/{namespace}/sa/{a}" for a in plain),
-        *(a if a.startswith("spiffe://") else f"spiffe://{a}" for a in canonical),
+        *(format_spiffe(Identity(trust_domain, namespace, a)) for a in plain),
+        *(a if a.startswith(SCHEME) else f"{SCHEME}{a}" for a in canonical),
     )
 
 

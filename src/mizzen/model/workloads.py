@@ -15,6 +15,7 @@ from mizzen.api.networking.workload_entry import WorkloadEntry
 from mizzen.incremental import Engine, Index, query
 from mizzen.model import mesh
 from mizzen.model.proxy import Labels, Locality, Proxy
+from mizzen.model.spiffe import Identity, format_spiffe
 
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
@@ -228,4 +229,4 @@ def augment(labels: Mapping[str, str], locality: Locality, cluster: str, node: s
 @query
 def spiffe_id(db: Engine, namespace: str, service_account: str) -> str:
     """The identity of a service account in this mesh."""
-    return f"spiffe://{mesh.trust_domain(db)}/ns/{namespace}/sa/{service_account}"
+    return format_spiffe(Identity(mesh.trust_domain(db), namespace, service_account))

@@ -12,7 +12,8 @@ from typing import Protocol
 import msgspec
 
 from mizzen import protos
-from mizzen.xds.identity import Identity, Refused
+from mizzen.model.spiffe import Identity
+from mizzen.xds.identity import Refused
 from mizzen.xds.requests import Request
 
 _discovery_v3 = protos.package("envoy.service.discovery.v3")

@@ -17,11 +17,12 @@ from mizzen import settings as settings_module
 from mizzen.compile.resource import SECRET
 from mizzen.errors import AuthorityError, DecodeError, SessionError
 from mizzen.model.proxy import Proxy
+from mizzen.model.spiffe import Identity
 from mizzen.xds import identity, kinds, metrics
 from mizzen.xds.admission import Admission
 from mizzen.xds.debugging import Console, DebugAnswers, NoConsole
 from mizzen.xds.generator import Generator
-from mizzen.xds.identity import Authenticator, Credentials, Identity, Refused
+from mizzen.xds.identity import Authenticator, Credentials, Refused
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import Pusher, Throttle
 from mizzen.xds.requests import Received, decode_request
@@ -52,9 +53,9 @@ class Discovery:
         parse_node: ParseNode,
         authenticator: Authenticator,
         settings: settings_module.Settings,
-        console: Console | None = None,
     ) -> None:
-        self._console = console or NoConsole()
+        self.console: Console = NoConsole()
+        """Who answers debug requests; whoever knows the control plane's state sets it before anything is served."""
         self._parse_node = parse_node
         self._authenticator = authenticator
         self._settings = settings.xds
@@ -96,7 +97,7 @@ class Discovery:
             raise Refused("UNAVAILABLE", "server is not ready to serve discovery information")
         await self._admission.enter()
         identities = await self._authenticate(context, address)
-        answers = DebugAnswers(self._console, identities, delta=delta)
+        answers = DebugAnswers(self.console, identities, delta=delta)
         first = await self._read_first(context, answers, delta=delta)
         if first is None:
             return

@@ -6,12 +6,13 @@ are believed is `ca`'s knowledge, brought here by the composition root.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from mizzen.errors import SessionError
 from mizzen.model.proxy import Proxy
+from mizzen.model.spiffe import Identity
 
 Code = Literal["INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"]
 
@@ -22,17 +23,6 @@ class Refused(SessionError):
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(text)
         self.code: Code = code
-
-
-class Identity(NamedTuple):
-    """A workload's identity, as its SPIFFE id spells it."""
-
-    trust_domain: str
-    namespace: str
-    service_account: str
-
-    def __str__(self) -> str:
-        return f"spiffe://{self.trust_domain}/ns/{self.namespace}/sa/{self.service_account}"
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):

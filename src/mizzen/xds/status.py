@@ -11,8 +11,8 @@ import msgspec
 
 from mizzen.compile.resource import ResourceSet
 from mizzen.model.proxy import Proxy
+from mizzen.model.spiffe import Identity
 from mizzen.xds import kinds
-from mizzen.xds.identity import Identity
 from mizzen.xds.session import Session
 from mizzen.xds.stream import Stream
 from mizzen.xds.watch import State

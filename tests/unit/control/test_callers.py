@@ -8,7 +8,8 @@ from mizzen.api.mesh.merge import merge_mesh_config
 from mizzen.ca import tokens
 from mizzen.control import callers
 from mizzen.errors import AuthorityError
-from mizzen.xds.identity import Credentials, Identity
+from mizzen.model.spiffe import Identity
+from mizzen.xds.identity import Credentials
 
 NOW = 1_700_000_000.0
 MESH, _ = merge_mesh_config(

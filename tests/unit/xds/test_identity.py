@@ -3,7 +3,8 @@
 import pytest
 
 from mizzen.model.proxy import Proxy
-from mizzen.xds.identity import Identity, Refused, check_claims
+from mizzen.model.spiffe import Identity
+from mizzen.xds.identity import Refused, check_claims
 
 FRONT = Identity("cluster.local", "shop", "front")
 CART = Identity("other.domain", "shop", "cart")
