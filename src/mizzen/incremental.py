@@ -367,8 +367,10 @@ class Engine:
         for address, error in self.failures.items():
             node = self._nodes[address]
             if _is_needed(node) and all(dep.value != node.value for dep in node.deps):
-                leaves = (dep.address for dep in node.deps if not dep.is_query)
-                yield Raised(*address, error, tuple(key for key in leaves if not isinstance(key[0], Index)))
+                leaves = [
+                    dep.address for dep in node.deps if not dep.is_query and not isinstance(dep.address[0], Index)
+                ]
+                yield Raised(address[0], address[1], error, tuple(leaves))
 
     # -- roots and collection -------------------------------------------------------------------------------------
 

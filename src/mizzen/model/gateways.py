@@ -13,6 +13,7 @@ import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.api.networking.gateway import Gateway, Server
+from mizzen.api.problems import Problem
 from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import names, targets, workloads
 from mizzen.model.convert.gateways.objects import namespace_gateways
@@ -169,13 +170,25 @@ def gateway_servers(db: Engine, workload: GatewayWorkload) -> tuple[GatewayServe
     """The servers that a workload has, in order of precedence."""
     accepted: list[GatewayServer] = []
     for selected in selected_gateways(db, workload):
-        for server in selected.gateway.spec.servers:
+        for nth, server in enumerate(selected.gateway.spec.servers):
             candidate = _read(selected, server)
-            if candidate is None or (workload.unprivileged and candidate.port < 1024):
+            if candidate is None:
                 continue
-            if _fits(candidate, accepted):
+            if workload.unprivileged and candidate.port < 1024:
+                _remark(db, candidate, nth, f"left out, for its gateway may not open port {candidate.port}")
+            elif _fits(candidate, accepted):
                 accepted.append(candidate)
+            else:
+                _remark(
+                    db, candidate, nth, f"left out, for an earlier server has port {candidate.port}"
+                )
     return tuple(accepted)
+
+
+def _remark(db: Engine, server: GatewayServer, nth: int, message: str) -> None:
+    """Tell of a server that is not in force; generated ones are told of in the statuses of their sources."""
+    if not server.is_gateway_api:
+        db.remark(Problem(key=server.gateway, path=f"spec.servers[{nth}]", code="unusable-server", message=message))
 
 
 @query

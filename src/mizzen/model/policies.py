@@ -61,11 +61,17 @@ def namespace_mode(db: Engine, namespace: str) -> Mode:
     root = mesh.root_namespace(db)
     levels = dict.fromkeys((namespace, root))
     for level in levels:
-        policy = next((p for p in _peers(db, level) if not _selector(p)), None)
+        policy = general(db, level)
         mode = _mode(policy.spec.mtls) if policy is not None else None
         if mode is not None:
             return mode
     return "PERMISSIVE"
+
+
+@query
+def general(db: Engine, namespace: str) -> PeerAuthentication | None:
+    """The policy of a whole namespace: the oldest that selects nothing."""
+    return next((p for p in _peers(db, namespace) if is_general(p)), None)
 
 
 @query
@@ -86,6 +92,11 @@ def _peers(db: Engine, namespace: str) -> tuple[PeerAuthentication, ...]:
     """The policies of a namespace, oldest first."""
     found = (db.input(Key(*key)) for key in db.lookup(_peers_by_namespace, namespace))
     return tuple(sorted(found, key=lambda p: p.metadata.age_order))
+
+
+def is_general(policy: PeerAuthentication) -> bool:
+    """Whether a policy is for all workloads of its namespace."""
+    return not _selector(policy)
 
 
 def _selector(policy: PeerAuthentication) -> Labels:

@@ -94,11 +94,22 @@ def select_scope(db: Engine, namespace: str, labels: Labels) -> ScopeId:
         if selector is not None and workloads.selects(workloads.freeze(selector.labels), labels):
             return ScopeId(namespace, _key(sidecar))
     root = mesh.root_namespace(db)
-    for candidates in (own, _sidecars(db, root) if root != namespace else ()):
-        for sidecar in candidates:
-            if sidecar.spec.workload_selector is None:
-                return ScopeId(namespace, _key(sidecar))
+    for level in dict.fromkeys((namespace, root)):
+        whole = general(db, level)
+        if whole is not None:
+            return ScopeId(namespace, _key(whole))
     return ScopeId(namespace)
+
+
+@query
+def general(db: Engine, namespace: str) -> Sidecar | None:
+    """The Sidecar of a whole namespace: the oldest without a selector."""
+    return next((s for s in _sidecars(db, namespace) if is_general(s)), None)
+
+
+def is_general(sidecar: Sidecar) -> bool:
+    """Whether a Sidecar is for all workloads of its namespace."""
+    return sidecar.spec.workload_selector is None
 
 
 @query

@@ -60,10 +60,10 @@ def telemetries(db: Engine, audience: Audience) -> Keys:
     """
     found: list[Key] = []
     for namespace in dict.fromkeys((mesh.root_namespace(db), audience.namespace)):
-        found += (key for key in (general(db, namespace),) if key is not None)
+        found += (_key(each) for each in (general(db, namespace),) if each is not None)
     for telemetry in _in_namespace(db, audience.namespace):
         selector = telemetry.spec.selector.match_labels if telemetry.spec.selector is not None else None
-        if not _is_general(telemetry) and attachments.is_for(
+        if not is_general(telemetry) and attachments.is_for(
             audience, audience.namespace, selector, _references(telemetry)
         ):
             found.append(_key(telemetry))
@@ -71,9 +71,9 @@ def telemetries(db: Engine, audience: Audience) -> Keys:
 
 
 @query
-def general(db: Engine, namespace: str) -> Key | None:
+def general(db: Engine, namespace: str) -> Telemetry | None:
     """The Telemetry of a whole namespace: the oldest that selects nothing."""
-    return next((_key(t) for t in _in_namespace(db, namespace) if _is_general(t)), None)
+    return next((t for t in _in_namespace(db, namespace) if is_general(t)), None)
 
 
 @query
@@ -83,7 +83,8 @@ def _in_namespace(db: Engine, namespace: str) -> tuple[Telemetry, ...]:
     return tuple(sorted(found, key=lambda t: t.metadata.age_order))
 
 
-def _is_general(telemetry: Telemetry) -> bool:
+def is_general(telemetry: Telemetry) -> bool:
+    """Whether a Telemetry is for a whole namespace."""
     selector = telemetry.spec.selector
     return (selector is None or not selector.match_labels) and not _references(telemetry)
 

@@ -57,7 +57,7 @@ def clusters(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client
                 kept.setdefault(outcome.resource.name, outcome.resource)
         for patch in found:
             if patch.adds_to(context):
-                problems.extend(_add(kept, patch, client.dialect))
+                problems.extend(trial.remark_all(db, _add(kept, patch, client.dialect)))
     return PatchedSet(resources=ResourceSet(resource.CLUSTER, kept.values()), problems=tuple(dict.fromkeys(problems)))
 
 

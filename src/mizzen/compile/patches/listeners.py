@@ -64,7 +64,7 @@ def listeners(
     for context in contexts(client.kind):
         for patch in found:
             if patch.apply_to == "LISTENER" and patch.adds_to(context):
-                problems.extend(_add(db, kept, patch, client.dialect))
+                problems.extend(trial.remark_all(db, _add(db, kept, patch, client.dialect)))
     return PatchedSet(resources=ResourceSet(resource.LISTENER, kept.values()), problems=tuple(dict.fromkeys(problems)))
 
 

@@ -49,7 +49,16 @@ def refusal(message: Any, dialect: Dialect) -> str | None:
 
 def outcome_of(patched: Patched, db: Engine, pristine: Resource, *arguments: Any) -> Outcome:
     """What patches made of the resource; where applying them fails, it stays as it was, and so do its neighbours."""
-    return attempt(patched, db, pristine, *arguments) or Outcome(resource=pristine)
+    outcome = attempt(patched, db, pristine, *arguments) or Outcome(resource=pristine)
+    remark_all(db, outcome.problems)
+    return outcome
+
+
+def remark_all(db: Engine, problems: Sequence[Problem]) -> Sequence[Problem]:
+    """The same Problems, remarked for the list of what is not in force."""
+    for problem in problems:
+        db.remark(problem)
+    return problems
 
 
 def settle(pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch], dialect: Dialect) -> Outcome:

@@ -110,9 +110,10 @@ def examined(db: Engine, identity: PatchId) -> ReadyPatch | Problem | None:
     if found.apply_to == "BOOTSTRAP":
         return None
     fault = _written_fault(found)
-    if fault is not None:
-        return build_problem(identity, *fault)
-    return _read(identity, found)
+    read = build_problem(identity, *fault) if fault is not None else _read(identity, found)
+    if isinstance(read, Problem):
+        db.remark(read)
+    return read
 
 
 @query

@@ -1,9 +1,9 @@
 """Routes that upstream Envoy would refuse, and with each of them a whole route configuration.
 
-In: a finished Route. Out: a Route that Envoy takes, or None. Where only the action is at fault (no destination with a
-weight, a header's name that is none) the requests that it means are answered with 503, as they must not go to whoever
-stands next in the list. Where the match itself is at fault nobody can say which requests it means: it goes. Istio's
-proxies get what the reference sends.
+In: a finished Route. Out: a Route that Envoy takes, or None, and why it is another. Where only the action is at fault
+(no destination with a weight, a header's name that is none) the requests that it means are answered with 503, as they
+must not go to whoever stands next in the list. Where the match itself is at fault nobody can say which requests it
+means: it goes. Istio's proxies get what the reference sends.
 """
 
 import re
@@ -19,13 +19,14 @@ _UNSPEAKABLE = re.compile(r"[\x00\r\n]")
 _UNAVAILABLE = {"status": 503}
 
 
-def without_violations(route: Any, dialect: Dialect) -> Any | None:
-    """The route as it can be sent."""
-    if dialect == "istio" or constraints.violation(route) is None:
-        return route
+def without_violations(route: Any, dialect: Dialect) -> tuple[Any | None, str | None]:
+    """The route as it can be sent, and why Envoy would refuse it as it was; None where it would not."""
+    refused = constraints.violation(route) if dialect == "envoy" else None
+    if refused is None:
+        return route, None
     kept = {name: getattr(route, name) for name in ("match", "metadata", "decorator") if route.HasField(name)}
     answer = _route_v3.Route(name=route.name, direct_response=_UNAVAILABLE, **kept)
-    return answer if constraints.violation(answer) is None else None
+    return (answer if constraints.violation(answer) is None else None), refused
 
 
 def is_domain(text: str) -> bool:

@@ -1,7 +1,7 @@
 """The routes of one VirtualService for one client, port and gateway, encoded.
 
 In: a VirtualService by key. Out: `EncodedRoute` values in order, up to the first that takes every request.
-A route whose regular expression Envoy would refuse is left out; the others stay.
+A route whose regular expression Envoy would refuse is left out, with a remark; the others stay.
 Golden cases: networking/vs-*, gateway/*.
 """
 
@@ -14,6 +14,7 @@ from mizzen import protos
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Percent
 from mizzen.api.networking.virtual_service import HTTPMatchRequest, HTTPRoute, VirtualService
+from mizzen.api.problems import Problem
 from mizzen.compile.routes import actions, headers, matches, refusals
 from mizzen.compile.routes.destinations import Place, RouteClient, Target, resolve
 from mizzen.compile.routes.route_filters import CORS, FAULT, build_cors, build_fault
@@ -60,17 +61,21 @@ def routes(db: Engine, client: RouteClient, key: Key, place: Place) -> tuple[Enc
     if virtual is None or ref is None:
         return ()
     found: list[EncodedRoute] = []
-    for rule in virtual.spec.http:
+    with_delegates = virtual is not db.input(key)
+    for nth, rule in enumerate(virtual.spec.http):
+        # What a delegate wrote has its place in the delegate.
+        path = "spec.http" if with_delegates else f"spec.http[{nth}]"
         if not rule.match:
-            route = _build(db, client, ref, rule, None, place)
+            route = _build(db, client, ref, rule, None, place, path)
             if route is not None:
                 found.append(route)
             break
         stop = False
-        for match in rule.match:
+        for position, match in enumerate(rule.match):
             if not _applies(match, key.namespace, client, place):
                 continue
-            route = _build(db, client, ref, rule, match, place)
+            where = path if with_delegates else f"{path}.match[{position}]"
+            route = _build(db, client, ref, rule, match, place, where)
             if route is not None:
                 found.append(route)
                 if route.is_catch_all:
@@ -99,11 +104,14 @@ def _build(
     rule: HTTPRoute,
     match: HTTPMatchRequest | None,
     place: Place,
+    path: str,
 ) -> EncodedRoute | None:
     semantics = ref.is_gateway_api
     matched = matches.build_match(match, client.dialect, gateway_semantics=ref.splits_paths)
     # Envoy would refuse the whole configuration for one expression that RE2 does not take.
-    if not all(map(is_valid_regex, matches.regexes(matched))):
+    bad = [regex for regex in matches.regexes(matched) if not is_valid_regex(regex)]
+    if bad:
+        _remark(db, ref, path, f"left out, for {bad[0]!r} is not a regular expression of RE2")
         return None
     fields: dict[str, Any] = {
         "match": matched,
@@ -119,6 +127,7 @@ def _build(
     if rule.redirect is not None:
         redirect = actions.build_redirect(rule.redirect, place.port, is_tls=place.is_tls)
         if redirect is None:
+            _remark(db, ref, path, f"left out, for {rule.redirect.redirect_code} is not a status of a redirect")
             return None
         fields["redirect"] = redirect
     elif rule.direct_response is not None:
@@ -130,6 +139,7 @@ def _build(
             if d.destination is not None
         ]
         if not targets:
+            _remark(db, ref, path, "left out, for it has no destination")
             return None
         mirrors = _mirrors(db, client, ref, rule, place)
         fields["route"] = actions.build_forward(
@@ -146,8 +156,18 @@ def _build(
     fields["decorator"] = {"operation": operation_host + matches.operation_path(matched)}
     _apply_filters(fields, rule)
     _apply_http3(fields, place)
-    route = refusals.without_violations(_route_v3.Route(**fields), client.dialect)
+    built = _route_v3.Route(**fields)
+    route, refused = refusals.without_violations(built, client.dialect)
+    if refused is not None:
+        effect = "left out" if route is None else "answered with 503"
+        _remark(db, ref, path, f"{effect}, for Envoy would refuse the route: {refused}")
     return EncodedRoute(protos.encode(route), matches.is_catch_all(matched)) if route is not None else None
+
+
+def _remark(db: Engine, ref: VirtualServiceRef, path: str, message: str) -> None:
+    """Tell of a route that is not in force as written; generated ones are told of in the statuses of their sources."""
+    if not (ref.is_gateway_api or ref.is_ingress):
+        db.remark(Problem(key=ref.key, path=path, code="unusable-route", message=message))
 
 
 def _cluster_authority(cluster: str) -> str:

@@ -15,7 +15,7 @@ GOOD = {"match": MATCH, "route": {"cluster": "a", "timeout": {}}}
 
 def test_a_sound_route_stays_the_same() -> None:
     route = _route_v3.Route(**GOOD)
-    assert without_violations(route, "envoy") is route
+    assert without_violations(route, "envoy") == (route, None)
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,17 @@ def test_a_sound_route_stays_the_same() -> None:
 )
 def test_requests_of_a_faulty_action_go_nowhere(faulty: dict) -> None:
     route = _route_v3.Route(name="x", **faulty)
-    found = without_violations(route, "envoy")
+    found, refused = without_violations(route, "envoy")
+    assert refused
     assert protos.to_json(found) == {"name": "x", "match": {"prefix": "/admin"}, "directResponse": {"status": 503}}
-    assert without_violations(route, "istio") is route
+    assert without_violations(route, "istio") == (route, None)
 
 
 def test_a_route_with_a_faulty_match_goes() -> None:
     route = _route_v3.Route(match={"prefix": "/", "headers": [{"name": ""}]}, route={"cluster": "a"})
-    assert without_violations(route, "envoy") is None
+    found, refused = without_violations(route, "envoy")
+    assert found is None
+    assert refused
 
 
 @pytest.mark.parametrize(("text", "sound"), [("a.example", True), ("*", True), ("", False), ("a\nb", False)])
