@@ -215,6 +215,8 @@ class Http(Group, frozen=True, kw_only=True):
     """Whether callers outside the system namespace see only their own namespace."""
     debug_namespaces: Annotated[tuple[str, ...], Variable("DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES", _parse_names)] = ()
     """Further namespaces that may see everything."""
+    unsafe_administration: Annotated[bool, Variable("UNSAFE_ENABLE_ADMIN_ENDPOINTS", parse_bool)] = False
+    """Whether debug pages may disturb proxies."""
 
 
 class Features(Group, frozen=True, kw_only=True):

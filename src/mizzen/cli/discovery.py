@@ -29,6 +29,10 @@ def _seconds(flag: str, text: str) -> float:
 @click.option("--mutualGRPCAddr", "mutual_addr", default=":15011", show_default=True, help="Mutual TLS.")
 @click.option("--monitoringAddr", "monitoring_addr", default=":15014", show_default=True, help="Metrics, debug.")
 @click.option("--httpAddr", "http_addr", default=":8080", show_default=True, help="Readiness, debug.")
+@click.option("--ctrlz_address", "introspection_host", default="localhost", show_default=True, help="Of ControlZ.")
+@click.option(
+    "--ctrlz_port", "introspection_port", default=9876, show_default=True, help="Levels of log scopes; 0: nowhere."
+)
 @click.option("--httpsAddr", "https_addr", default="", help="Accepted for istiod's sake: there are no webhooks.")
 @click.option("--meshConfig", "mesh_config", default="", metavar="FILE", help="Mesh config, watched.")
 @click.option("--domain", default="cluster.local", show_default=True, help="DNS suffix of services.")
@@ -55,6 +59,8 @@ def discovery(
     mutual_addr: str,
     monitoring_addr: str,
     http_addr: str,
+    introspection_host: str,
+    introspection_port: int,
     https_addr: str,
     mesh_config: str,
     domain: str,
@@ -75,7 +81,7 @@ def discovery(
 
     from mizzen import observe, settings
     from mizzen.control import main
-    from mizzen.control.options import Options, parse_address
+    from mizzen.control.options import Address, Options, parse_address
 
     if not config:
         raise UsageError("--config PATH is missing: a file or folder of Kubernetes and Istio objects")
@@ -100,6 +106,7 @@ def discovery(
         mutual=parse_address("--mutualGRPCAddr", mutual_addr),
         monitoring=parse_address("--monitoringAddr", monitoring_addr),
         http=parse_address("--httpAddr", http_addr),
+        introspection=Address(introspection_host, introspection_port) if introspection_port else None,
         mesh_config=mesh_config,
         domain=domain,
         cluster_id=cluster_id or loaded.instance.cluster,

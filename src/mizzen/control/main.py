@@ -3,6 +3,7 @@
     sources ─> Inputs ─> Pusher ─> engine ─> streams          authority ─> certificates of callers and servers
                                                                   │
     gRPC 15010 15012 15011: discovery, certificate service        └─> HTTP 15014 8080: metrics, debug, readiness
+                                                                      HTTP 9876: levels of log scopes
 
 In: `Options` and `Settings`. Out: a process that serves until it is told to stop. Ports open early and say that they
 are not ready; proxies are served once every source has delivered its first list. A failure of any part ends the
@@ -22,13 +23,18 @@ import grpc
 
 from mizzen import observe, settings
 from mizzen.ca import serving
+from mizzen.ca.identity import Authenticator
 from mizzen.ca.service import CertificateService, watch_expiry
 from mizzen.compile import resource, snapshot
-from mizzen.control import callers, http
+from mizzen.control import callers, controlz, http
 from mizzen.control.authority import RunningAuthority, keep_serving_certificate
+from mizzen.control.debug.access import Access
+from mizzen.control.debug.pages import build_console
+from mizzen.control.debug.streams import DebugStreams
 from mizzen.control.inputs import Inputs
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Address, Options
+from mizzen.control.release import Release, this_release
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
@@ -96,13 +102,23 @@ class ControlPlane:
         )
         self.inputs = Inputs(self.discovery.pusher, self._mesh, options, config)
         self.source = FileSource(options.config)
-        self._pages = http.Pages(self.discovery.connections, self.inputs, authenticator, config, self.is_ready)
+        self._pages = self._open_console(authenticator, this_release(config.instance))
         certificates = CertificateService(self.authority, authenticator)
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
         self.ports: dict[str, int] = {}
         """The ports that are open, by flag."""
         if verifier is None and options.secure is not None:
             _log.warning("no --tokenKey is given, so callers on %s cannot prove who they are", options.secure)
+
+    def _open_console(self, authenticator: Authenticator, release: Release) -> http.Pages:
+        """Let the debug console be asked over HTTP and over ADS."""
+        config, connections = self._config, self.discovery.connections
+        access = Access(config)
+        console = build_console(
+            self.engine, self.discovery, lambda: self.inputs.findings, administrate=config.http.unsafe_administration
+        )
+        self.discovery.console = DebugStreams(console, connections, access, release.identifier)
+        return http.Pages(console, access, authenticator, config.http, release, self.is_ready)
 
     def is_ready(self) -> bool:
         """Whether proxies are served."""
@@ -167,7 +183,21 @@ class ControlPlane:
                     server = http.Server(application, flag, address)
                     self._opened(flag, address, await server.start())
                     stack.push_async_callback(server.stop)
+            await self._open_introspection(stack)
             yield
+
+    async def _open_introspection(self, stack: contextlib.AsyncExitStack) -> None:
+        """Open ControlZ; proxies do not suffer from its absence, so a port in use is no reason to stop."""
+        flag, address = "--ctrlz_port", self._options.introspection
+        if address is None:
+            return
+        server = http.Server(controlz.application(), flag, address)
+        try:
+            self._opened(flag, address, await server.start())
+        except MizzenError as error:
+            _log.warning("levels of log scopes cannot be changed: %s", error)
+        else:
+            stack.push_async_callback(server.stop)
 
     @contextlib.asynccontextmanager
     async def _grpc(self) -> AsyncIterator[None]:

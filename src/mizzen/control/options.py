@@ -52,6 +52,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`--monitoringAddr`."""
     http: Address | None = Address("", 8080)
     """`--httpAddr`."""
+    introspection: Address | None = None
+    """`--ctrlz_port` at `--ctrlz_address`: no credentials; bind it to loopback."""
     mesh_config: str = ""
     """`--meshConfig`: a file with the mesh config, for want of the ConfigMap."""
     domain: str = "cluster.local"

@@ -22,7 +22,7 @@ REDACTED = "[redacted]"
 Printer = Callable[[Any], Any]
 
 _TLS = "envoy.extensions.transport_sockets.tls.v3"
-_PRIVATE = frozenset(
+PRIVATE_FIELDS = frozenset(
     {
         f"{_TLS}.TlsCertificate.private_key",
         f"{_TLS}.TlsCertificate.password",
@@ -114,7 +114,7 @@ def _print_fields(message: Any) -> dict[str, Any]:
 
 def _field_printer(field: FieldDescriptor) -> Printer:
     repeated = field.is_repeated
-    if field.full_name in _PRIVATE:
+    if field.full_name in PRIVATE_FIELDS:
         return lambda _: [_REDACTED_SOURCE] if repeated else _REDACTED_SOURCE
     if field.full_name == _ENVIRONMENT:
         return lambda items: {name: _variable(name, items[name]) for name in sorted(items)}

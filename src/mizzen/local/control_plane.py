@@ -23,6 +23,7 @@ READY_PORT = 8080
 PLAIN_PORT = 15010
 SECURE_PORT = 15012
 MONITORING_PORT = 15014
+INTROSPECTION_PORT = 9876
 CLIENT_ACCOUNT = tokens.ServiceAccount(namespace="istio-system", name="mizzen-cli")
 
 _TOKEN_KEY = "token-key.pem"
@@ -54,9 +55,18 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
         return self.private, MONITORING_PORT
 
     @property
+    def introspection(self) -> tuple[str, int]:
+        return self.private, INTROSPECTION_PORT
+
+    @property
     def by_name(self) -> Mapping[str, tuple[str, int]]:
         """The listeners that the command line uses, under their names in the state file."""
-        return {"plain": self.plain, "secure": self.secure, "monitoring": self.monitoring}
+        return {
+            "plain": self.plain,
+            "secure": self.secure,
+            "monitoring": self.monitoring,
+            "introspection": self.introspection,
+        }
 
 
 class Credentials:
@@ -167,6 +177,8 @@ class ControlPlane:
             arguments += ["--config", directory]
         for flag, (host, port) in listeners.items():
             arguments += [flag, f"{host}:{port}"]
+        host, port = self.addresses.introspection
+        arguments += ["--ctrlz_address", host, "--ctrlz_port", str(port)]
         authority = ("--caDir", str(self._credentials.folder), "--tokenKey", str(self._credentials.token_key))
         return (*arguments, *authority, "--mutualGRPCAddr", "", "--httpsAddr", "")
 

@@ -76,6 +76,8 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
     """host:port of the discovery server that wants TLS and a token."""
     monitoring: str = ""
     """host:port of metrics and debug pages."""
+    introspection: str = ""
+    """host:port of the levels of its log scopes."""
     token: str = ""
     """File with a token for the command line; readable by the mesh's user only."""
     root: str = ""

@@ -8,11 +8,12 @@ Who holds what, and when it is told, is `session`'s business.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.xds.requests import NO_NAMES, Names, Versions
 
+K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = (number << 3 | 2 for number in (1, 2, 4, 5, 6))
@@ -66,15 +67,15 @@ class Difference:
         return f"Difference(+{len(self.upserts)} -{len(self.removed)}, version={self.version})"
 
 
-class _Recent(Generic[V]):
+class _Recent(Generic[K, V]):
     """Values by key, the least recently used dropped when all together weigh too much."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._total = 0
-        self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], tuple[V, int]]) -> V:
+    def get(self, key: K, make: Callable[[], tuple[V, int]]) -> V:
         """The value under `key`; `make` gives it, with its weight, when it is not there."""
         found = self._values.get(key)
         if found is not None:
@@ -88,16 +89,36 @@ class _Recent(Generic[V]):
             self._total -= dropped
         return value
 
+    def items(self) -> list[tuple[K, V]]:
+        """Everything kept, the least recently used first."""
+        return [(key, value) for key, (value, _) in self._values.items()]
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._values.clear()
+        self._total = 0
+
+
+Encode = Callable[[Difference], bytes]
+
+
+class Kept(NamedTuple):
+    """What is kept encoded of one type."""
+
+    names: frozenset[str]
+    size: int
+    """Bytes of the bodies."""
+
 
 class Responses:
     """Differences, unions and encoded bodies shared by all streams. Memory is bounded by the two limits."""
 
     def __init__(self, *, max_bytes: int = 64 << 20, max_resources: int = 1 << 20) -> None:
         """`max_bytes` bounds the encoded bodies that are kept, `max_resources` the resources that differences name."""
-        self._differences: _Recent[Difference] = _Recent(max_resources)
-        self._alike: _Recent[Difference] = _Recent(max_resources)
-        self._unions: _Recent[ResourceSet] = _Recent(max_resources)
-        self._bodies: _Recent[bytes] = _Recent(max_bytes)
+        self._differences: _Recent[Hashable, Difference] = _Recent(max_resources)
+        self._alike: _Recent[Hashable, Difference] = _Recent(max_resources)
+        self._unions: _Recent[Hashable, ResourceSet] = _Recent(max_resources)
+        self._bodies: _Recent[tuple[Difference, Encode], bytes] = _Recent(max_bytes)
         self.compared = 0
         """Pairs of sets that were compared since the start."""
         self.encoded = 0
@@ -155,6 +176,19 @@ class Responses:
 
         return self._unions.get((preferred.version, other.version), build)
 
+    def kept(self) -> dict[str, Kept]:
+        """The bodies that are kept now, by type."""
+        found: dict[str, Kept] = {}
+        for (difference, _), body in self._bodies.items():
+            before = found.get(difference.type_url, Kept(NO_NAMES, 0))
+            found[difference.type_url] = Kept(before.names | difference.upserted, before.size + len(body))
+        return dict(sorted(found.items()))
+
+    def clear(self) -> None:
+        """Keep nothing; what is needed again is worked out again."""
+        for cache in (self._differences, self._alike, self._unions, self._bodies):
+            cache.clear()
+
     def delta_body(self, difference: Difference) -> bytes:
         """The difference as a DeltaDiscoveryResponse without nonce."""
         return self._body(difference, _encode_delta)
@@ -163,7 +197,7 @@ class Responses:
         """The difference's resources as a DiscoveryResponse without nonce."""
         return self._body(difference, _encode_sotw)
 
-    def _body(self, difference: Difference, encode: Callable[[Difference], bytes]) -> bytes:
+    def _body(self, difference: Difference, encode: Encode) -> bytes:
         def build() -> tuple[bytes, int]:
             self.encoded += 1
             body = encode(difference)

@@ -96,6 +96,12 @@ class Session(abc.ABC):
         """Something changed for these types."""
         self.due.update(t for t in type_urls if t in self.watches)
 
+    def ask_again(self) -> None:
+        """Everything is to be sent again."""
+        for watch in self.watches.values():
+            watch.ask_again()
+        self.due.update(self.watches)
+
     # -- out ------------------------------------------------------------------------------------------------------
 
     def take_due(self) -> list[Watch]:

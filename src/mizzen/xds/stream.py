@@ -121,6 +121,11 @@ class Stream:
         self._pending = push.merge(self._pending)
         self._wake.set()
 
+    def resend(self) -> None:
+        """Send everything again, whether or not the client has it."""
+        self._session.ask_again()
+        self._wake.set()
+
     # -- requests -------------------------------------------------------------------------------------------------
 
     async def _receive(self, read: Read, write: Write, answer_debug: AnswerDebug) -> None:

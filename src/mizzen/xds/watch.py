@@ -183,6 +183,11 @@ class Watch:
             self.sent.names if self.sent is not None else (), self.held.of if self.held else ()
         )
 
+    def ask_again(self) -> None:
+        """What is subscribed to is wanted again, whatever was sent before."""
+        self.must_answer = True
+        self.asked = self.asked.union(self.names, self.sent.names if self.sent is not None else ())
+
     def forget_names(self, names: Names) -> None:
         """Names that the client no longer wants are owed to it no longer; nor is it wrong when no others were."""
         self.asked = self.asked - names

@@ -11,7 +11,7 @@ import grpc
 import msgspec
 import pytest
 from certificate_requests import make_request, read_chain, verify_chain
-from control_planes import FAST, HOST, Plane, control_plane, options_for
+from control_planes import ANY_PORT, FAST, HOST, Plane, control_plane, options_for
 from cryptography.hazmat.primitives.asymmetric import ec
 from eventually import eventually
 from issuer import Issuer, key_set
@@ -285,3 +285,21 @@ async def test_restart_keeps_root_and_ports_of_trust(tmp_path: pathlib.Path) -> 
 async def test_addresses_that_are_empty_open_no_port(tmp_path: pathlib.Path) -> None:
     async with control_plane(tmp_path, secure=None, mutual=None, http=None) as plane:
         assert set(plane.control_plane.ports) == {"--grpcAddr", "--monitoringAddr"}
+
+
+async def test_levels_of_log_scopes_are_changed_on_a_port_of_their_own(tmp_path: pathlib.Path) -> None:
+    async with control_plane(tmp_path, introspection=ANY_PORT) as plane:
+        status, text = await plane.get("/scopej/", "--ctrlz_port")
+        assert status == 200
+        assert "ads" in {scope["name"] for scope in json.loads(text)}
+
+
+async def test_port_in_use_for_log_scopes_stops_nobody(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = ANY_PORT._replace(port=taken.getsockname()[1])
+        async with control_plane(tmp_path, introspection=address) as plane:
+            assert (await plane.get("/ready"))[0] == 200
+            assert "--ctrlz_port" not in plane.control_plane.ports
+    assert "levels of log scopes cannot be changed" in caplog.text

@@ -119,7 +119,7 @@ def test_logins_of_a_registry_are_redacted_and_other_variables_are_not() -> None
 
 
 def test_every_field_that_is_meant_to_be_private_exists() -> None:
-    for name in printing._PRIVATE:
+    for name in printing.PRIVATE_FIELDS:
         message, _, field = name.rpartition(".")
 
         assert field in protos.message_class(message).DESCRIPTOR.fields_by_name
