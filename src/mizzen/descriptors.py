@@ -148,6 +148,12 @@ _MESSAGES: Mapping[str, tuple[str, Sequence[str], Mapping[str, Sequence[Row]], M
         },
         {},
     ),
+    "istio/mesh.proto": (
+        "istio.mesh.v1alpha1",
+        [],
+        {"ProxyConfig": [("ca_certificates_pem", 34, "repeated string")]},
+        {},
+    ),
     "istio/ca.proto": (
         "istio.v1.auth",
         [_STRUCT],

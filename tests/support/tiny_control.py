@@ -28,6 +28,7 @@ _WILDCARD = (
     "envoy.config.cluster.v3.Cluster",
     "envoy.config.listener.v3.Listener",
     "istio.networking.nds.v1.NameTable",
+    "istio.mesh.v1alpha1.ProxyConfig",
 )
 
 

@@ -26,6 +26,9 @@ SYSTEM_ROOTS = (
 )
 """Where distributions keep the roots that they trust."""
 
+PUSHED_ROOTS = "pushed-roots.pem"
+"""The file, in the folder of the agent's identity, of the roots that the control plane has pushed."""
+
 _OPTIONS: Sequence[tuple[str, Any]] = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", -1),
@@ -46,6 +49,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """`host:port` or `unix:///path`."""
     roots: tuple[Path, ...] = ()
     """Files searched in turn for the roots of its certificate."""
+    pushed_roots: Path | None = None
+    """A file with roots that are trusted besides: what the control plane itself has pushed."""
     tls: bool = True
     server_name: str = ""
     """Name expected in its certificate; empty means the address' host."""
@@ -77,11 +82,12 @@ def open_channel(endpoint: Endpoint) -> grpc.aio.Channel:
 
 
 def read_roots(endpoint: Endpoint) -> bytes:
-    """The PEM of the first root file that exists."""
+    """The PEM of the first root file that exists, and of the roots that were pushed since."""
     for path in endpoint.roots:
         content = read_file(path)
         if content:
-            return content
+            pushed = read_file(endpoint.pushed_roots) if endpoint.pushed_roots is not None else None
+            return content + b"\n" + pushed if pushed else content
     searched = ", ".join(str(path) for path in endpoint.roots)
     raise AgentError(f"no root certificate for {endpoint.address}: searched {searched or 'nowhere'}")
 

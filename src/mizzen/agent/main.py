@@ -106,8 +106,8 @@ class Agent:
         options = self._options
         uid = options.proxy_uid
         server = sds.Server(self._secrets)
-        relays = self._make_relay()
         issued = self._make_certificates()
+        relays = self._make_relay(Tap(type_url=certificates.TRUST_BUNDLE, deliver=issued.take_pushed))
 
         async def run_certificates(ready: asyncio.Event) -> None:
             ready.set()
@@ -152,15 +152,16 @@ class Agent:
             spiffe_id=options.spiffe_id,
             ask=certificates.ask_authority(options.authority, options.agent.certificate_ttl),
             options=options.agent,
-            places=certificates.Places(kept=options.folder / "identity", output=Path(output) if output else None),
+            places=certificates.Places(kept=options.identity_folder, output=Path(output) if output else None),
             secrets=self._secrets,
             further_roots=tuple(pem.encode() for pem in options.config.ca_certificates_pem),
         )
 
-    def _make_relay(self) -> relay.Relay:
+    def _make_relay(self, *taps: Tap) -> relay.Relay:
         options = self._options
         journal = Journal(options.folder / "last-good", options.pod.node_id)
-        taps = [Tap(type_url=NAME_TABLE, deliver=self._dns.update)] if self._dns is not None else []
+        if self._dns is not None:
+            taps += (Tap(type_url=NAME_TABLE, deliver=self._dns.update),)
         rewrites = {rewriting.EXTENSION: self._rewriter.rewrite}
         return relay.Relay(options.discovery, journal, taps=taps, rewrites=rewrites)
 

@@ -28,6 +28,7 @@ _TOKENS = {
     "first-party-jwt": Path("./var/run/secrets/kubernetes.io/serviceaccount/token"),
     "none": None,
 }
+_IDENTITY = "identity"
 _PROJECTED_TOKEN = Path("./var/run/secrets/tokens/istio-token")
 
 
@@ -83,6 +84,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     def folder(self) -> Path:
         """Where bootstrap, socket and what must outlive a restart lie."""
         return Path(self.config.config_path)
+
+    @property
+    def identity_folder(self) -> Path:
+        """Where key, certificate and roots are kept over restarts."""
+        return self.folder / _IDENTITY
 
     @property
     def xds_socket(self) -> Path:
@@ -194,6 +200,8 @@ def _endpoint(
     return control_plane.Endpoint(
         address=address,
         roots=control_plane.find_roots(roots, agent.provisioned_certificates),
+        # Whoever names the roots for a connection means these and no others.
+        pushed_roots=None if roots else Path(config.config_path) / _IDENTITY / control_plane.PUSHED_ROOTS,
         tls=config.control_plane_auth_policy != "NONE",
         server_name=agent.control_plane_san,
         token=_TOKENS.get(environ.get("JWT_POLICY", ""), _PROJECTED_TOKEN),

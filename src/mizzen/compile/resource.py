@@ -18,6 +18,7 @@ ROUTE = protos.TYPE_PREFIX + "envoy.config.route.v3.RouteConfiguration"
 SECRET = protos.TYPE_PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"
 EXTENSION = protos.TYPE_PREFIX + "envoy.config.core.v3.TypedExtensionConfig"
 NAME_TABLE = protos.TYPE_PREFIX + "istio.networking.nds.v1.NameTable"
+TRUST_BUNDLE = protos.TYPE_PREFIX + "istio.mesh.v1alpha1.ProxyConfig"
 
 _HASH_BYTES = 8
 

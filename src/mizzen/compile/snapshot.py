@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from mizzen import protos
 from mizzen.api.mesh.proxy import ProxyHeaders
-from mizzen.compile import addresses, endpoints, name_tables, resource, secrets
+from mizzen.compile import addresses, endpoints, name_tables, resource, secrets, trust_bundles
 from mizzen.compile.assignments import ClientPlace
 from mizzen.compile.clusters import gateway as gateway_clusters
 from mizzen.compile.clusters import sidecar as sidecar_clusters
@@ -170,6 +170,11 @@ def _extensions(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     return application.extension_configurations(db, proxy, names or frozenset()).resources
 
 
+def _trust_bundle(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    del proxy, names  # There is one for everybody.
+    return trust_bundles.trust_bundle(db)
+
+
 _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
     resource.CLUSTER: _clusters,
     resource.ENDPOINT: _endpoints,
@@ -178,6 +183,7 @@ _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
     resource.NAME_TABLE: _name_table,
     resource.SECRET: _secrets,
     resource.ROUTE: _routes,
+    resource.TRUST_BUNDLE: _trust_bundle,
 }
 
 

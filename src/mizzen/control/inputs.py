@@ -14,7 +14,7 @@ from mizzen.api.policy import RequestAuthentication
 from mizzen.control.jwks import KeySets
 from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
-from mizzen.model.mesh import CONTROL_PLANE, MESH, ControlPlane
+from mizzen.model.mesh import AUTHORITY_ROOTS, CONTROL_PLANE, MESH, ControlPlane
 from mizzen.sources.batches import Batch
 from mizzen.sources.origins import Finding, Origin
 from mizzen.xds.push import Pusher
@@ -44,6 +44,7 @@ class Inputs:
         self._map_key = config_map_key(config.instance.namespace, config.instance.revision)
         self._waiting: set[str] = set()
         self._opening = False
+        self._roots = b""
         self._by_source: dict[str, tuple[Finding, ...]] = {}
         self.findings: tuple[Finding, ...] = ()
         """What is wrong now, in the order of the sources."""
@@ -86,6 +87,12 @@ class Inputs:
         """The mesh config may be another one."""
         self._pusher.feed(MESH, self._mesh.config, "global")
         self._report()
+
+    def take_roots(self, bundle: bytes) -> None:
+        """The authority trusts these roots now."""
+        if bundle != self._roots:
+            self._roots = bundle
+            self._pusher.feed(AUTHORITY_ROOTS, bundle.decode(), "global")
 
     def _feed(self, key: Key, value: Object | None, origin: Origin) -> None:
         self._pusher.feed(key, value, _REASONS.get(key.kind, "config"))

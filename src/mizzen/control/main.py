@@ -59,6 +59,7 @@ TYPES = (
     resource.SECRET,
     resource.EXTENSION,
     resource.NAME_TABLE,
+    resource.TRUST_BUNDLE,
 )
 """The types that are served."""
 
@@ -101,6 +102,8 @@ class ControlPlane:
             settings=config,
         )
         self.inputs = Inputs(self.discovery.pusher, self._mesh, options, config)
+        self.inputs.take_roots(self.authority.bundle)
+        self.authority.on_change(lambda _: self.inputs.take_roots(self.authority.bundle))
         self.source = FileSource(options.config)
         self._pages = self._open_console(authenticator, this_release(config.instance))
         certificates = CertificateService(self.authority, authenticator)

@@ -1,7 +1,8 @@
 """The mesh's own configuration as inputs: MeshConfig, and what the control plane was started with.
 
-In: the input `MESH` (a `MeshConfig` already merged over the defaults) and the input `CONTROL_PLANE`.
-Out: both as queries with their defaults, so that a mesh without either still compiles.
+In: the input `MESH` (a `MeshConfig` already merged over the defaults), the input `CONTROL_PLANE`, and the input
+`AUTHORITY_ROOTS`, PEM of the roots that the authority trusts now.
+Out: all of them as queries with their defaults, so that a mesh without any still compiles.
 """
 
 import msgspec
@@ -13,6 +14,7 @@ from mizzen.incremental import Engine, query
 
 MESH = Key("MeshConfig", "", "default")
 CONTROL_PLANE = Key("ControlPlane", "", "default")
+AUTHORITY_ROOTS = Key("AuthorityRoots", "", "default")
 
 
 class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,12 @@ def control_plane(db: Engine) -> ControlPlane:
     """The control plane's own settings."""
     found: ControlPlane | None = db.input(CONTROL_PLANE)
     return found if found is not None else _DEFAULT
+
+
+@query
+def authority_roots(db: Engine) -> str:
+    """The roots that the authority trusts now, as PEM; empty where there is no authority."""
+    return db.input(AUTHORITY_ROOTS) or ""
 
 
 @query

@@ -5,7 +5,7 @@ Facts only. The order is make-before-break: what is used goes before what uses i
 
 from collections.abc import Iterable
 
-from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, NAME_TABLE, ROUTE, SECRET
+from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, NAME_TABLE, ROUTE, SECRET, TRUST_BUNDLE
 from mizzen.protos import TYPE_PREFIX
 
 HEALTH = TYPE_PREFIX + "istio.v1.HealthInformation"
@@ -37,7 +37,7 @@ _SHORT = {
     SECRET: "sds",
     EXTENSION: "ecds",
     NAME_TABLE: "nds",
-    TYPE_PREFIX + "istio.mesh.v1alpha1.ProxyConfig": "pcds",
+    TRUST_BUNDLE: "pcds",
     TYPE_PREFIX + "istio.workload.Address": "wds",
     TYPE_PREFIX + "istio.workload.Workload": "wds",
     TYPE_PREFIX + "istio.security.Authorization": "wads",

@@ -45,6 +45,17 @@ def test_first_root_file_that_exists_is_used(tmp_path) -> None:
         control_plane.read_roots(Endpoint(address="a:1"))
 
 
+def test_roots_that_were_pushed_are_trusted_beside_the_file_never_without_it(tmp_path) -> None:
+    (tmp_path / "file").write_bytes(b"F")
+    endpoint = Endpoint(address="a:1", roots=(tmp_path / "file",), pushed_roots=tmp_path / "pushed")
+    assert control_plane.read_roots(endpoint) == b"F"
+    (tmp_path / "pushed").write_bytes(b"P")
+    assert control_plane.read_roots(endpoint) == b"F\nP"
+    (tmp_path / "file").unlink()
+    with pytest.raises(AgentError, match="no root certificate"):
+        control_plane.read_roots(endpoint)
+
+
 @pytest.mark.parametrize(
     ("address", "host"),
     [

@@ -158,3 +158,9 @@ def test_unusable_starts_say_why() -> None:
         read(role="waypoint")
     with pytest.raises(UsageError, match="INSTANCE_IP"):
         read(addresses=())
+
+
+def test_roots_that_the_operator_names_are_trusted_alone() -> None:
+    found = read({"XDS_ROOT_CA": "/own.pem"})
+    assert found.discovery.pushed_roots is None
+    assert str(found.authority.pushed_roots) == "etc/istio/proxy/identity/pushed-roots.pem"

@@ -5,9 +5,11 @@ the mesh distributes its roots. Out: the secrets `default` and `ROOTCA`, and fil
 
 A certificate is renewed when half of its life is left, give or take a little, with a fresh key each time; also, a few
 seconds later, when the distributed roots change. While the service is away the old one stays, and the service is asked
-again with growing delays. `ROOTCA` holds the roots that came with the certificate together with the distributed ones,
-so that a new root is trusted before anybody shows a certificate of it. Key and certificate are also kept in the agent's
-private folder: a restarted agent goes on with them when the control plane is away.
+again with growing delays. `ROOTCA` holds the roots that came with the certificate together with the distributed ones
+and those that the control plane pushes, so that a new root is trusted before anybody shows a certificate of it. When a
+push leaves out a root that came with the certificate, a new certificate is asked for, and the old root with it is gone.
+Key, certificate and pushed roots are also kept in the agent's private folder: a restarted agent goes on with them when
+the control plane is away, and knows the control plane by them when its certificate is of a newer root than the file's.
 """
 
 import asyncio
@@ -19,14 +21,17 @@ from pathlib import Path
 
 import grpc
 import msgspec
+from google.protobuf.message import DecodeError as WireError
 
 from mizzen import observe, protos, settings
 from mizzen.agent import control_plane, files, metrics
 from mizzen.agent.identity import keys, sds
-from mizzen.errors import AgentError, AuthorityError
+from mizzen.errors import AgentError, AuthorityError, DecodeError
 
 WORKLOAD = "default"
 ROOTS = "ROOTCA"
+TRUST_BUNDLE = protos.TYPE_PREFIX + "istio.mesh.v1alpha1.ProxyConfig"
+"""The type in which the control plane pushes roots."""
 
 _METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 _KIND = "csr"
@@ -35,6 +40,7 @@ _STEP = 1.0
 """Seconds after which a sleeping renewal looks at clock and roots again: machines are suspended, clocks are set."""
 
 _auth = protos.package("istio.v1.auth")
+_mesh = protos.package("istio.mesh.v1alpha1")
 _log = observe.scope("certificates")
 
 Ask = Callable[[bytes], Awaitable[Sequence[str]]]
@@ -81,6 +87,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     output: Path | None = None
     """Folder for applications that want certificates as files."""
 
+    @property
+    def pushed_roots(self) -> Path:
+        """The roots that the control plane pushed last."""
+        return self.kept / control_plane.PUSHED_ROOTS
+
 
 class Certificates:
     """Keeps the secrets `default` and `ROOTCA` true."""
@@ -112,6 +123,7 @@ class Certificates:
         self._shortest = shortest
         """Seconds between two renewals, however short the certificates' life is."""
         self._distributed_roots = b""
+        self._pushed_roots = b""
         self._roots_changed = False
         self._identity: keys.Identity | None = None
 
@@ -123,7 +135,8 @@ class Certificates:
             tasks.create_task(self._follow_roots(), name="mesh roots")
 
     def _resume(self) -> None:
-        """Go on with the certificate of an earlier run, if it is still good."""
+        """Go on with the pushed roots and the certificate of an earlier run, if that is still good."""
+        self._pushed_roots = files.read_file(self._places.pushed_roots) or b""
         kept = [files.read_file(self._places.kept / name) for name in ("key.pem", "cert-chain.pem", "root-cert.pem")]
         if not all(kept):
             return
@@ -175,6 +188,30 @@ class Certificates:
         chain = await self._ask(keys.build_request(key, self._spiffe_id))
         return keys.parse_answer(key, self._spiffe_id, chain, self._clock.now())
 
+    def take_pushed(self, bundles: Sequence[bytes]) -> None:
+        """The control plane pushes roots, as encoded ProxyConfigs; raises DecodeError for what holds none.
+
+        One that pushes nothing at all, as Istio's does by default, changes nothing.
+        """
+        if not bundles:
+            return
+        try:
+            texts = [pem for data in bundles for pem in _mesh.ProxyConfig.FromString(data).ca_certificates_pem]
+        except WireError as broken:
+            raise DecodeError("the pushed roots are not a ProxyConfig") from broken
+        pushed = keys.merge_roots(text.encode() for text in texts)
+        if not pushed:
+            raise DecodeError("the pushed roots hold no certificate")
+        if pushed == self._pushed_roots:
+            return
+        self._pushed_roots = pushed
+        own = self._identity.roots_pem if self._identity else b""
+        if set(keys.parse_certificates(own)) - set(keys.parse_certificates(pushed)):
+            self._roots_changed = True
+        self._write({control_plane.PUSHED_ROOTS: pushed}, self._places.kept)
+        self._publish_roots()
+        _log.info("the control plane pushes %d roots", len(keys.parse_certificates(pushed)))
+
     async def _follow_roots(self) -> None:
         async for content in files.watch_files([self._places.mesh_roots], interval=self._file_interval):
             roots = content[self._places.mesh_roots]
@@ -188,17 +225,17 @@ class Certificates:
     def _adopt(self, identity: keys.Identity) -> None:
         """Make `identity` the one in force: for Envoy, for the next run, for whoever reads files."""
         self._identity = identity
+        self._publish_roots()
         self._secrets.put(sds.build_certificate(WORKLOAD, identity.chain_pem, identity.key_pem))
         expires = identity.expires_at.timestamp()
         metrics.CERTIFICATE_EXPIRY.labels(WORKLOAD).set_function(lambda: expires - time.time())
         content = {"key.pem": identity.key_pem.reveal(), "cert-chain.pem": identity.chain_pem}
         self._write(content | {"root-cert.pem": identity.roots_pem}, self._places.kept)
         self._write(content, self._places.output)
-        self._publish_roots()
 
     def _publish_roots(self) -> None:
         own = self._identity.roots_pem if self._identity else b""
-        roots = keys.merge_roots((own, self._distributed_roots, *self._further_roots))
+        roots = keys.merge_roots((own, self._pushed_roots, self._distributed_roots, *self._further_roots))
         if not roots:
             return
         self._secrets.put(sds.build_roots(ROOTS, roots))

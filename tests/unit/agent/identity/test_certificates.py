@@ -9,9 +9,9 @@ import pytest
 import tiny_control
 from cryptography import x509
 
-from mizzen import settings
+from mizzen import protos, settings
 from mizzen.agent.identity import certificates, sds
-from mizzen.errors import AuthorityError
+from mizzen.errors import AuthorityError, DecodeError
 
 FRONT = "spiffe://cluster.local/ns/web/sa/front"
 
@@ -89,7 +89,7 @@ class Pod:
         )
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(made.run())
-            yield
+            yield made
             task.cancel()
 
     def shown(self) -> x509.Certificate | None:
@@ -103,8 +103,6 @@ class Pod:
 
 
 def read(found):
-    from mizzen import protos
-
     return protos.unpack(protos.message_class("google.protobuf.Any").FromString(found[1]))
 
 
@@ -224,3 +222,50 @@ async def test_folder_that_cannot_be_written_costs_a_warning_only(tmp_path, capl
     async with pod.running(output=tmp_path / "out"):
         await until(lambda: pod.shown() is not None)
     assert "cannot write certificates" in caplog.text
+
+
+def bundle_of(*roots: tiny_control.Root) -> bytes:
+    """What the control plane pushes."""
+    kind = protos.message_class("istio.mesh.v1alpha1.ProxyConfig")
+    return protos.encode(kind(ca_certificates_pem=[root.pem.decode() for root in roots]))
+
+
+async def test_pushed_root_is_trusted_at_once_and_costs_no_certificate(tmp_path) -> None:
+    authority, new = Authority(), tiny_control.Root("new")
+    pod = Pod(tmp_path, authority)
+    async with pod.running() as made:
+        await until(lambda: pod.shown() is not None)
+        made.take_pushed([bundle_of(authority.root, new)])
+        assert pod.roots() == [authority.root.certificate, new.certificate]
+        await asyncio.sleep(0.05)
+        assert authority.asked == 1
+    again = Pod(tmp_path, authority)
+    async with again.running():
+        await until(lambda: again.shown() is not None)
+    assert again.roots() == pod.roots(), "a restarted agent remembers"
+
+
+async def test_root_that_is_pushed_no_longer_leaves_with_a_new_certificate(tmp_path) -> None:
+    authority = Authority()
+    old, new = authority.root, tiny_control.Root("new")
+    pod = Pod(tmp_path, authority)
+    async with pod.running() as made:
+        await until(lambda: pod.shown() is not None)
+        made.take_pushed([bundle_of(old, new)])
+        authority.root = new
+        made.take_pushed([bundle_of(new)])
+        await until(lambda: pod.roots() == [new.certificate])
+    assert pod.shown() == authority.leaves[-1]
+    assert authority.asked == 2
+
+
+@pytest.mark.parametrize("pushed", [b"\xff\xff", bundle_of(), protos.encode(protos.struct({}))])
+async def test_push_without_a_certificate_is_refused(tmp_path, pushed: bytes) -> None:
+    authority = Authority()
+    pod = Pod(tmp_path, authority)
+    async with pod.running() as made:
+        await until(lambda: pod.shown() is not None)
+        with pytest.raises(DecodeError, match="pushed roots"):
+            made.take_pushed([pushed])
+        made.take_pushed([])
+        assert pod.roots() == [authority.root.certificate]

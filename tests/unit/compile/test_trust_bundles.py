@@ -1,0 +1,26 @@
+"""The roots that agents are pushed."""
+
+import acceptance_material
+from meshes import mesh_of, proxy, told
+
+from mizzen.compile import resource
+from mizzen.model.mesh import AUTHORITY_ROOTS
+
+ROOT = acceptance_material.root_pem().decode()
+OTHER = acceptance_material.leaf()[0].decode()
+
+
+def pushed(roots: str, further: str = "") -> list[list[str]]:
+    db = mesh_of(config={"caCertificates": [{"pem": further}]} if further else {})
+    if roots:
+        db.set(AUTHORITY_ROOTS, roots)
+    return [found["caCertificatesPem"] for found in told(db, proxy(), resource.TRUST_BUNDLE).values()]  # type: ignore[misc]
+
+
+def test_each_root_of_the_authority_and_of_the_mesh_config_stands_once() -> None:
+    assert pushed(ROOT + OTHER, "\n" + ROOT) == [[ROOT, OTHER]]
+    assert pushed(ROOT, OTHER + ROOT) == [[ROOT, OTHER]]
+
+
+def test_without_an_authority_nothing_is_pushed() -> None:
+    assert pushed("", OTHER) == []
