@@ -86,6 +86,11 @@ class Counter(prometheus_registry.Collector):
             series = self._series.get(values)
         return series.value if series else 0.0
 
+    def total(self) -> float:
+        """What was counted so far for all label values."""
+        with self._lock:
+            return sum(series.value for series in self._series.values())
+
     def describe(self) -> Iterable[prometheus.Metric]:
         """The name alone, for the registry's check of duplicates."""
         yield prometheus.UnknownMetricFamily(self.name, self._documentation)

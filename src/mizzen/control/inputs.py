@@ -1,16 +1,19 @@
 """From the batches of the sources to the inputs of the engine.
 
-In: batches of changed objects, and the mesh config. Out: changes for `xds.push`, each with the reason that Istio's
-metrics give it; the findings in force, each logged when it comes and when it goes. Proxies are served once every source
-has delivered its first list and the key sets that it names were tried: valid tokens are not refused after a restart.
+In: batches of changed objects, the mesh config, what the compiler leaves out. Out: changes for `xds.push`, each with
+the reason that Istio's metrics give it; the findings, of which those of level error are what is not in force, each
+logged when it comes and when it goes. Proxies are served once every source has delivered its first list and the key
+sets that it names were tried: valid tokens are not refused after a restart.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mizzen import observe, settings
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import Key, Object
 from mizzen.api.policy import RequestAuthentication
+from mizzen.api.problems import Problem
 from mizzen.control.jwks import KeySets
 from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
@@ -21,6 +24,11 @@ from mizzen.xds.push import Pusher
 
 _log = observe.scope("config")
 _FINDINGS = observe.Gauge("mizzen_config_findings", "What is wrong with the configuration now, by code.", ("code",))
+_OBJECTS = observe.Gauge(
+    "mizzen_object_in_force",
+    "Objects by kind: without a reason those that are wholly in force, else those that for this reason are not.",
+    ("kind", "reason"),
+)
 
 _REASONS = {
     "Endpoints": "endpoint",
@@ -46,6 +54,10 @@ class Inputs:
         self._opening = False
         self._roots = b""
         self._by_source: dict[str, tuple[Finding, ...]] = {}
+        self._origins: dict[str, Mapping[Key, Origin]] = {}
+        self._keys: dict[str, set[Key]] = {}
+        """The objects that there are, by kind."""
+        self._compiled: tuple[Problem, ...] = ()
         self.findings: tuple[Finding, ...] = ()
         """What is wrong now, in the order of the sources."""
         control_plane = ControlPlane(
@@ -73,11 +85,17 @@ class Inputs:
         for key in batch.removes:
             self._feed(key, None, Origin(source))
         self._by_source[source] = batch.findings
+        self._origins[source] = origins
         self._report()
         self._waiting.discard(source)
         if not self._waiting and not self._opening:
             self._opening = True
             self.key_sets.after_first_tries(self._open)
+
+    def take_compiled(self, problems: tuple[Problem, ...]) -> None:
+        """What the compiler leaves out now, and what proxies refuse."""
+        self._compiled = problems
+        self._report()
 
     def _open(self) -> None:
         _log.info("every source has delivered its first list")
@@ -96,6 +114,8 @@ class Inputs:
 
     def _feed(self, key: Key, value: Object | None, origin: Origin) -> None:
         self._pusher.feed(key, value, _REASONS.get(key.kind, "config"))
+        keys = self._keys.setdefault(key.kind, set())
+        (keys.discard if value is None else keys.add)(key)
         if key.kind == "RequestAuthentication":
             found = value if isinstance(value, RequestAuthentication) else None
             self._issuers.pop(key, None)
@@ -108,18 +128,20 @@ class Inputs:
 
     def _report(self) -> None:
         keyless = (Finding(self._issuers[p.key], p) for p in self.key_sets.problems() if p.key in self._issuers)
-        before, now = set(self.findings), (*_flatten(self._by_source), *self._mesh.findings, *keyless)
-        if before == set(now):
+        told = (*_flatten(self._by_source), *self._mesh.findings, *keyless)
+        compiled = (Finding(self._origin(p.key), p) for p in _untold(self._compiled, told))
+        before, now = self.findings, tuple(dict.fromkeys((*told, *compiled)))
+        _count_objects(self._keys, now)
+        if set(before) == set(now):
             return
         self.findings = now
-        new = [finding for finding in now if finding not in before]
-        for finding in new[:_SHOWN_AT_START]:
-            _log.log(observe.LEVELS[finding.problem.level], "%s", finding)
-        if len(new) > _SHOWN_AT_START:
-            _log.warning("and %d more; all of them are at /debug/problems", len(new) - _SHOWN_AT_START)
-        if gone := len(before.difference(now)):
-            _log.info("%d earlier findings no longer hold", gone)
+        _tell(before, now)
         _count(now)
+
+    def _origin(self, key: Key | None) -> Origin:
+        if key is None:
+            return Origin("")
+        return next((origins[key] for origins in self._origins.values() if key in origins), Origin(""))
 
 
 def _flatten(by_source: Mapping[str, Iterable[Finding]]) -> Iterable[Finding]:
@@ -127,7 +149,51 @@ def _flatten(by_source: Mapping[str, Iterable[Finding]]) -> Iterable[Finding]:
         yield from findings
 
 
+def _untold(problems: Iterable[Problem], told: Iterable[Finding]) -> Iterator[Problem]:
+    """The Problems without those of which a source has told: of the same field of the object, or one within it."""
+    fields: dict[Key | None, list[str]] = {}
+    for _, each in told:
+        if each.level == "error" and each.path:
+            fields.setdefault(each.key, []).append(each.path)
+    for problem in problems:
+        path = problem.path
+        known = fields.get(problem.key, ()) if path else ()
+        if not any(each.startswith(path) or path.startswith(each) for each in known):
+            yield problem
+
+
+def _identity(finding: Finding) -> tuple[str, Problem]:
+    return finding.origin.file, finding.problem
+
+
+def _tell(before: Sequence[Finding], now: Sequence[Finding]) -> None:
+    """Log what is new, and what is gone; that it has moved within its file is no news."""
+    known, held = set(map(_identity, before)), set(map(_identity, now))
+    new = [finding for finding in now if _identity(finding) not in known]
+    gone = [finding for finding in before if _identity(finding) not in held]
+    for finding in new[:_SHOWN_AT_START]:
+        _log.log(observe.LEVELS[finding.problem.level], "%s", finding)
+    if len(new) > _SHOWN_AT_START:
+        _log.warning("and %d more; all of them are at /debug/problems", len(new) - _SHOWN_AT_START)
+    for finding in gone[:_SHOWN_AT_START]:
+        _log.info("no longer: %s", finding)
+    if len(gone) > _SHOWN_AT_START:
+        _log.info("and %d more no longer hold", len(gone) - _SHOWN_AT_START)
+
+
 def _count(findings: Iterable[Finding]) -> None:
     _FINDINGS.clear()
     for finding in findings:
         _FINDINGS.labels(finding.problem.code).inc()
+
+
+def _count_objects(keys: Mapping[str, set[Key]], findings: Iterable[Finding]) -> None:
+    """Count each object under every reason for which it is not wholly in force; what is no object's has no kind."""
+    problems = [finding.problem for finding in findings if finding.problem.level == "error"]
+    at_fault = {problem.key for problem in problems}
+    faulty = Counter(key.kind for key in at_fault if key is not None and key in keys.get(key.kind, ()))
+    counts = Counter({(kind, ""): len(found) - faulty[kind] for kind, found in keys.items()})
+    counts.update({(p.key, p.code): (p.key.kind if p.key is not None else "", p.code) for p in problems}.values())
+    _OBJECTS.clear()
+    for labels, count in counts.items():
+        _OBJECTS.labels(*labels).set(count)

@@ -31,6 +31,7 @@ from mizzen.control.authority import RunningAuthority, keep_serving_certificate
 from mizzen.control.debug.access import Access
 from mizzen.control.debug.pages import build_console
 from mizzen.control.debug.streams import DebugStreams
+from mizzen.control.in_force import InForce
 from mizzen.control.inputs import Inputs
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Address, Options
@@ -104,6 +105,7 @@ class ControlPlane:
         self.inputs = Inputs(self.discovery.pusher, self._mesh, options, config)
         self.inputs.take_roots(self.authority.bundle)
         self.authority.on_change(lambda _: self.inputs.take_roots(self.authority.bundle))
+        self._in_force = InForce(self.engine, self.discovery.connections, self.inputs.take_compiled, self.is_ready)
         self.source = FileSource(options.config)
         self._pages = self._open_console(authenticator, this_release(config.instance))
         certificates = CertificateService(self.authority, authenticator)
@@ -143,6 +145,7 @@ class ControlPlane:
                     "files": self._follow_files(),
                     "mesh": self._follow_mesh(),
                     "key sets": self.inputs.key_sets.run(),
+                    "in force": self._in_force.run(),
                     "lag": _watch_lag(),
                     "stop": self._wait_for_stop(),
                 }.items():

@@ -16,10 +16,10 @@ class Origin(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A Problem and the place it was found at."""
+    """A Problem and the place it was found at; a place without a file is unknown."""
 
     origin: Origin
     problem: Problem
 
     def __str__(self) -> str:
-        return f"{self.origin}: {self.problem}"
+        return f"{self.origin}: {self.problem}" if self.origin.file else str(self.problem)

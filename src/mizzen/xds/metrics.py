@@ -77,6 +77,11 @@ def count_send_error(type_url: str) -> None:
     PUSHES.labels(f"{kinds.short_name(type_url)}_senderr").inc()
 
 
+def count_rejections() -> float:
+    """Responses rejected since the start."""
+    return REJECTS.total()
+
+
 def count_rejection(type_url: str) -> None:
     """One response was rejected."""
     word = kinds.short_name(type_url)

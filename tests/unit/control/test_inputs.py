@@ -17,8 +17,8 @@ from mizzen.control.inputs import Inputs
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Options
 from mizzen.model.mesh import CONTROL_PLANE, MESH
-from mizzen.sources.origins import Finding, Origin
 from mizzen.sources.batches import Batch
+from mizzen.sources.origins import Finding, Origin
 
 CART = Key("Service", "shop", "cart")
 ISTIO = Key("ConfigMap", "istio-system", "istio")
@@ -135,7 +135,9 @@ def test_findings_are_logged_when_they_come_and_when_they_go(inputs: Inputs, cap
     ]
     caplog.clear()
     inputs.take("files", Batch(), {})
-    assert "1 earlier findings no longer hold" in caplog.text
+    assert [record.getMessage() for record in caplog.records] == [
+        "no longer: a.yaml:1: Service shop/cart: port is wrong"
+    ]
 
 
 def test_flood_of_findings_is_cut_short_in_the_log_only(inputs: Inputs, caplog: pytest.LogCaptureFixture) -> None:
@@ -151,3 +153,29 @@ def test_findings_are_counted_by_code(inputs: Inputs) -> None:
     assert b'mizzen_config_findings{code="invalid-field"} 2' in observe.render_metrics()
     inputs.take("files", Batch(), {})
     assert b"mizzen_config_findings{" not in observe.render_metrics()
+
+
+def test_what_the_compiler_leaves_out_is_told_with_its_place_unless_a_source_has(inputs: Inputs) -> None:
+    known = Problem(key=CART, code="invalid-field", message="no number", path="spec.ports[0].port")
+    inputs.take("files", Batch(findings=(Finding(HERE, known),)), {CART: HERE})
+    same = Problem(key=CART, code="unusable", message="left out", path="spec.ports[0]")
+    other = Problem(key=CART, code="unusable", message="left out", path="spec.ports[1]")
+    inputs.take_compiled((same, other))
+    assert inputs.findings == (Finding(HERE, known), Finding(HERE, other))
+    inputs.take_compiled(())
+    assert inputs.findings == (Finding(HERE, known),)
+
+
+def test_objects_are_counted_by_kind_and_by_why_they_are_not_in_force(inputs: Inputs) -> None:
+    keys = [Key("Service", "shop", name) for name in ("cart", "front", "bill")]
+    inputs.take("files", Batch(sets={key: Service() for key in keys}, findings=(finding("one"), finding("two"))), {})
+    inputs.take_compiled((Problem(key=keys[1], code="unusable", message="left out"),))
+    text = observe.render_metrics()
+    assert b'mizzen_object_in_force{kind="Service",reason=""} 1' in text
+    assert b'mizzen_object_in_force{kind="Service",reason="invalid-field"} 1' in text
+    assert b'mizzen_object_in_force{kind="Service",reason="unusable"} 1' in text
+    inputs.take("files", Batch(removes=(keys[0],)), {})
+    inputs.take_compiled(())
+    text = observe.render_metrics()
+    assert b'mizzen_object_in_force{kind="Service",reason=""} 2' in text
+    assert b'kind="Service",reason="unusable"' not in text
