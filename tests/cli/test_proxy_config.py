@@ -262,7 +262,7 @@ def test_log_reset_sets_all_loggers_back(mesh: pathlib.Path, answers: Answers) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "log requires pod name"),
+        ((), "log requires pod name or --selector"),
         (("cart-0", "--level", "info", "--reset"), "--level cannot be combined with --reset"),
         (("cart-0", "--level", "loud"), "unrecognized logging level: loud"),
         (("cart-0", "--level", "nope:info"), "unrecognized logger name: nope"),

@@ -25,6 +25,13 @@ COMMANDS = {
         "mizzen.cli.proxy_config:proxy_config", "Show what one proxy's Envoy has really loaded.", ("pc",)
     ),
     "describe": Entry("mizzen.cli.describe:describe", "Tell what the mesh does with a pod or a Service.", ("des",)),
+    "authz": Entry("mizzen.cli.authz:authz", "Show which AuthorizationPolicies a proxy enforces."),
+    "remote-clusters": Entry(
+        "mizzen.cli.remote_clusters:remote_clusters", "Show the other clusters that control planes read."
+    ),
+    "admin": Entry("mizzen.cli.admin:admin", "Look after the control plane: what it logs.", ("istiod",)),
+    "trace": Entry("mizzen.cli.trace:trace", "Tell what a request will meet, link by link, and why."),
+    "precheck": Entry("mizzen.cli.precheck:precheck", "Check whether it is safe to install or upgrade."),
     "inject": Entry("mizzen.cli.inject:inject", "Add the sidecar to the pods of manifests.", ("kube-inject",)),
     "manifest": Entry("mizzen.cli.manifest:manifest", "Print manifests that the control plane would make."),
     "migrate": Entry("mizzen.cli.migrate:migrate", "Turn the configuration of other gateways into this mesh's."),
@@ -33,6 +40,9 @@ COMMANDS = {
     "agent": Entry("mizzen.cli.agent:agent", "Run the agent of one sidecar or gateway."),
     "iptables": Entry("mizzen.cli.capture:iptables", "Print or apply the capture rules of a pod.", hidden=True),
     "version": Entry("mizzen.cli.version:version", "Print the versions of client, control plane and proxies."),
+    "completion": Entry(
+        "mizzen.cli.completion:completion", "Print the script that completes command lines in a shell."
+    ),
     "experimental": Entry(
         "mizzen.cli.experimental:experimental", "Commands that istioctl keeps under x.", ("x", "exp")
     ),

@@ -8,7 +8,12 @@ import click
 from mizzen.cli.groups import Entry, LazyGroup
 
 COMMANDS = {
+    "authz": Entry("mizzen.cli.authz:authz", "Show which AuthorizationPolicies a proxy enforces."),
     "describe": Entry("mizzen.cli.describe:describe", "Tell what the mesh does with a pod or a Service.", ("des",)),
+    "check-inject": Entry("mizzen.cli.injectors:check_inject", "Tell whether a pod gets a sidecar, and why."),
+    "injector": Entry("mizzen.cli.injectors:injector", "List injectors of sidecars, and whom they inject."),
+    "envoy-stats": Entry("mizzen.cli.envoy_stats:envoy_stats", "Show what a proxy counts.", ("es",)),
+    "precheck": Entry("mizzen.cli.precheck:precheck", "Check whether it is safe to install or upgrade."),
     "proxy-status": Entry(
         "mizzen.cli.proxy_status:proxy_status", "Show whether each proxy has what the control plane sent it.", ("ps",)
     ),

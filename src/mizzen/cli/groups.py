@@ -7,6 +7,7 @@ an exit code. Codes are istioctl's: 1 for an error, 64 for a command line that d
 
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from mizzen.errors import MizzenError, UsageError
 
 EXIT_PARSE = UsageError.exit_code
 EXIT_INTERRUPTED = 130
+
+_PROGRAM = "mizzen"
+_PLUGIN = "kubectl-"
 
 
 class Entry(NamedTuple):
@@ -130,9 +134,18 @@ class Program(LazyGroup):
     ) -> None:
         """Run; every expected failure is one line on stderr."""
         invocation = Invocation()
+        prog_name = prog_name or _plugin_name(sys.argv[0])
+        if os.environ.get(f"_{_PROGRAM}_COMPLETE".upper(), "").startswith("powershell"):
+            importlib.import_module("mizzen.cli.completion")  # It knows the shell that click does not.
         extra["standalone_mode"] = False
         code = _run(lambda: super(Program, self).main(args, prog_name, obj=invocation, **extra), invocation)
         sys.exit(code)
+
+
+def _plugin_name(started_as: str) -> str | None:
+    """`kubectl mizzen` for a program that kubectl starts by its plugin's name; None leaves the name to click."""
+    name = os.path.basename(started_as)
+    return name.replace("-", " ", 1) if name.startswith(_PLUGIN) else None
 
 
 def _run(call: Callable[[], Any], invocation: Invocation) -> int:

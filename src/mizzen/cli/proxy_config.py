@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mizzen.cli import options, render, targets
+from mizzen.cli import options, proxy_log, render, root_certificates, targets
 from mizzen.cli.groups import AliasGroup
 from mizzen.diagnose.table import Table
 from mizzen.errors import MizzenError
@@ -28,9 +28,6 @@ _ALL = "config_dump?include_eds=true"
 _HOSTS = "clusters?format=json"
 
 _TABLE_FORMS = ("table", "short", "json", "yaml")
-_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", "off")
-_RESET_LEVEL = "warning"
-_PATHS = "logging?paths="
 
 
 @click.group(cls=AliasGroup)
@@ -271,54 +268,8 @@ def _sections(
     }
 
 
-@proxy_config.command("log")
-@click.argument("pods", metavar="POD[.NAMESPACE]...", nargs=-1)
-@click.option("--level", default="", help="LEVEL, or LOGGER:LEVEL,… to change single loggers.")
-@click.option("-r", "--reset", is_flag=True, help=f"Set all loggers back to {_RESET_LEVEL}.")
-@options.namespace_option
-@options.mesh_option
-def log(pods: tuple[str, ...], level: str, reset: bool, namespace: str, mesh: str) -> None:
-    """Show or change what Envoy logs."""
-    if not pods:
-        raise MizzenError("log requires pod name")
-    if level and reset:
-        raise MizzenError("--level cannot be combined with --reset")
-    queries = _parse_levels(_RESET_LEVEL if reset else level)
-    for pod in pods:
-        proxy = targets.find_proxy(pod, namespace=namespace, mesh=mesh)
-        answer = proxy.get("logging", "POST")
-        _check_loggers(queries, answer)
-        for query in queries:
-            answer = proxy.get(query, "POST")
-        click.echo(f"{proxy.name}:\n{answer.decode(errors='replace')}")
-
-
-proxy_config.add(log, "o")
-
-
-def _parse_levels(level: str) -> list[str]:
-    """The requests that `--level` asks for: all loggers first, then single ones."""
-    pairs = [part.rpartition(":") for part in level.split(",") if part]
-    for _, _, word in pairs:
-        if word not in _LEVELS:
-            raise MizzenError(f"unrecognized logging level: {word}")
-    everywhere = [f"logging?level={_canonical(word)}" for logger, _, word in pairs if not logger]
-    single = [f"{logger}:{_canonical(word)}" for logger, _, word in pairs if logger]
-    return [*everywhere, *([f"{_PATHS}{','.join(single)}"] if single else [])]
-
-
-def _canonical(level: str) -> str:
-    return "warning" if level == "warn" else level
-
-
-def _check_loggers(queries: Sequence[str], listed: bytes) -> None:
-    """Envoy names no culprit when one of several loggers is unknown, so look first."""
-    known = {line.strip().partition(":")[0] for line in listed.decode(errors="replace").splitlines()}
-    for query in queries:
-        if query.startswith(_PATHS):
-            for part in query.removeprefix(_PATHS).split(","):
-                if (logger := part.partition(":")[0]) not in known:
-                    raise MizzenError(f"unrecognized logger name: {logger}")
+proxy_config.add(proxy_log.log, "o")
+proxy_config.add(root_certificates.rootca_compare, "rc")
 
 
 def _now() -> datetime.datetime:

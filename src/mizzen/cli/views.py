@@ -74,28 +74,24 @@ class View:
 
     def find_pod(self, reference: str) -> "Pod":
         """The Pod of `[TYPE/]NAME[.NAMESPACE]`; of a workload the first by name."""
-        kind, _, name = reference.rpartition("/")
-        if kind not in (*_OWNERS, *_PODS):
-            raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
-        namespace, name = self._split(name)
-        found = [key for key in self._keys("Pod") if key.namespace == namespace and _names(kind, name, key.name)]
-        if not found:
-            if kind in _OWNERS:
-                raise MizzenError(f'no pods match "{reference}"')
-            raise MizzenError(f'unable to retrieve Pod: pods "{name}" not found{self._hint("Pod", name, namespace)}')
-        pod: Pod = self.contents.objects[found[0]]  # type: ignore[assignment]
-        return pod
+        return find_pod(self.contents.objects, reference, self._request.namespace)
 
     def find_service(self, reference: str) -> "Service":
         """The Service of `NAME[.NAMESPACE]`."""
         from mizzen.api.meta import Key
 
-        namespace, name = self._split(reference)
+        name, namespace = _split(reference, self._request.namespace)
         found: Any = self.contents.objects.get(Key("Service", namespace, name))
         if found is None:
-            raise MizzenError(f'services "{name}" not found{self._hint("Service", name, namespace)}')
+            raise MizzenError(f'services "{name}" not found{_hint(self.contents.objects, "Service", name, namespace)}')
         service: Service = found
         return service
+
+    def select_pods(self, labels: Mapping[str, str], namespace: str = "") -> "list[Pod]":
+        """The Pods with these labels, of one namespace or all, by name."""
+        keys = [key for key in _keys(self.contents.objects, "Pod") if namespace in ("", key.namespace)]
+        pods: list[Any] = [self.contents.objects[key] for key in keys]
+        return [pod for pod in pods if labels.items() <= pod.metadata.labels.items()]
 
     def dump(self, pod: "Pod") -> "Dump | None":
         """What the pod's proxy holds; None where it has no proxy."""
@@ -106,7 +102,7 @@ class View:
             return None
         name = f"{pod.metadata.name}.{pod.metadata.namespace}"
         if self._request.monitoring:
-            return self._sent(name)
+            return dump.parse_dump(read_sent(self._request.monitoring, name))
         if self._state is not None:
             return dump.parse_dump(targets.find_proxy(name, namespace="", mesh=self._request.mesh).get("config_dump"))
         return self._compiled(pod)
@@ -119,16 +115,6 @@ class View:
             return dump.parse_dump(targets.read_file(self._request.dump_file))
         return self.dump(pod)
 
-    def _sent(self, name: str) -> "Dump":
-        from mizzen.diagnose import dump
-
-        for plane in targets.find_control_planes(mesh="", addresses=self._request.monitoring):
-            try:
-                return dump.parse_dump(plane.get(f"debug/config_dump?proxyID={name}"))
-            except targets.NotConnected:
-                continue
-        raise MizzenError("unable to find config dump in Istiod responses")
-
     def _compiled(self, pod: "Pod") -> "Dump":
         from mizzen.diagnose import nodes, snapshot
         from mizzen.model import mesh, proxy
@@ -136,21 +122,49 @@ class View:
         node = nodes.build_node(pod, mesh.domain(self.engine))
         return snapshot.as_dump(snapshot.take_snapshot(self.engine, proxy.parse_node(node)))
 
-    def _split(self, name: str) -> tuple[str, str]:
-        """Namespace and name; the namespace after the last dot, else that of the command line."""
-        first, dot, namespace = name.rpartition(".")
-        return (namespace, first) if dot else (self._request.namespace or "default", name)
 
-    def _keys(self, kind: str) -> "list[Key]":
-        return sorted(key for key in self.contents.objects if key.kind == kind)
+def find_pod(objects: "Mapping[Key, Any]", reference: str, default_namespace: str) -> "Pod":
+    """The Pod of `[TYPE/]NAME[.NAMESPACE]` among objects; of a workload the first by name."""
+    kind, _, name = reference.rpartition("/")
+    if kind not in (*_OWNERS, *_PODS):
+        raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
+    name, namespace = _split(name, default_namespace)
+    found = [key for key in _keys(objects, "Pod") if key.namespace == namespace and _names(kind, name, key.name)]
+    if found:
+        pod: Pod = objects[found[0]]
+        return pod
+    if kind in _OWNERS:
+        raise MizzenError(f'no pods match "{reference}"')
+    raise MizzenError(f'unable to retrieve Pod: pods "{name}" not found{_hint(objects, "Pod", name, namespace)}')
 
-    def _hint(self, kind: str, name: str, namespace: str) -> str:
-        """The same name in other namespaces, or what there is in this one."""
-        keys = self._keys(kind)
-        elsewhere = [key for key in keys if key.name == name]
-        near = elsewhere or [key for key in keys if key.namespace == namespace]
-        shown = ", ".join(f"{key.name}.{key.namespace}" for key in (near or keys)[:5])
-        return f" in namespace {namespace}" + (f"; there are {shown}" if shown else f"; there is no {kind} at all")
+
+def _split(reference: str, default_namespace: str) -> tuple[str, str]:
+    """Name and namespace; the namespace after the last dot, else that of the command line."""
+    name, dot, namespace = reference.rpartition(".")
+    return (name, namespace) if dot else (reference, default_namespace or "default")
+
+
+def _keys(objects: "Mapping[Key, Any]", kind: str) -> "list[Key]":
+    return sorted(key for key in objects if key.kind == kind)
+
+
+def _hint(objects: "Mapping[Key, Any]", kind: str, name: str, namespace: str) -> str:
+    """The same name in other namespaces, or what there is in this one."""
+    keys = _keys(objects, kind)
+    elsewhere = [key for key in keys if key.name == name]
+    near = elsewhere or [key for key in keys if key.namespace == namespace]
+    shown = ", ".join(f"{key.name}.{key.namespace}" for key in (near or keys)[:5])
+    return f" in namespace {namespace}" + (f"; there are {shown}" if shown else f"; there is no {kind} at all")
+
+
+def read_sent(monitoring: Sequence[str], name: str) -> bytes:
+    """The dump of what the first control plane that knows the proxy sent it."""
+    for plane in targets.find_control_planes(mesh="", addresses=monitoring):
+        try:
+            return plane.get(f"debug/config_dump?proxyID={name}")
+        except targets.NotConnected:
+            continue
+    raise MizzenError("unable to find config dump in Istiod responses")
 
 
 def find_layout(state: "runtime.State", mesh: str) -> "runtime.Layout":
@@ -201,3 +215,25 @@ def _with_containers(pod: "Pod", running: "runtime.Pod") -> "Pod":
 def _names(kind: str, wanted: str, name: str) -> bool:
     """Whether a pod of that name is meant; pods are named after their owner."""
     return name.startswith(f"{wanted}-") if kind in _OWNERS else name == wanted
+
+
+def find_proxies(reference: str, *, selector: str, namespace: str, mesh: str) -> list[targets.Proxy]:
+    """The proxy of a pod of the local mesh, or those of all its pods with the labels of a selector."""
+    if not selector:
+        return [targets.find_proxy(reference, namespace=namespace, mesh=mesh)]
+    view = View(Request(mesh=mesh))
+    pods = view.select_pods(parse_selector(selector), namespace)
+    running = view.state.pods if view.state is not None else ()
+    names = {(pod.metadata.name, pod.metadata.namespace) for pod in pods}
+    found = [pod for pod in running if pod.admin and (pod.name, pod.namespace) in names]
+    if not found:
+        raise MizzenError(f"no pods found with label selector {selector}")
+    return [targets.Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin) for pod in found]
+
+
+def parse_selector(text: str) -> dict[str, str]:
+    """Labels of `NAME=VALUE,…`."""
+    pairs = [part.replace("==", "=").partition("=") for part in text.split(",") if part.strip()]
+    if not pairs or not all(name.strip() and equals for name, equals, _ in pairs):
+        raise MizzenError(f"{text!r} is no selector: labels are written as NAME=VALUE, with a comma between them")
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -60,5 +60,5 @@ def _reason(db: Engine, subject: "Subject", port: ServicePort, ref: VirtualServi
     labels = workloads.freeze(subject.pods[0].metadata.labels) if subject.pods else ()
     chosen = scope.select_scope(db, namespace, labels)
     if (sidecar := scope.sidecar(db, chosen)) is not None:
-        return f"Sidecar {sidecar.metadata.name} may leave it out, or the proxy has not got it yet"
-    return "the proxy has not got it yet"
+        return f"Sidecar {sidecar.metadata.name} leaves it out, or the proxy has not got it yet"
+    return "the proxy's configuration does not name it (yet)"

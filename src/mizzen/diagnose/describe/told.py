@@ -62,7 +62,7 @@ def _is_wanted(name: str, wanted: tuple[str, ...]) -> bool:
 def _stream_origins(source: Dump, port: Port) -> Iterator[str]:
     """Of filter chains that carry TLS or TCP."""
     for listener in _dynamic(source, "Listeners", "dynamic_listeners", "active_state", "listener"):
-        for chain in dump.items(listener, "filter_chains"):
+        for chain in (*dump.items(listener, "filter_chains"), dump.message(listener, "default_filter_chain")):
             configs = (dump.message(each, "typed_config") for each in dump.items(chain, "filters"))
             if any(_names_port(name, port) for config in configs for name in _targets(config)):
                 yield dump.describe_origin(dump.message(chain, "metadata"))

@@ -73,16 +73,16 @@ def _rows(entry: Json, state: str, now: datetime.datetime) -> Iterator[SecretRow
         return
     chain = dump.message(secret, "tls_certificate", "certificate_chain")
     trusted = dump.message(secret, "validation_context", "trusted_ca")
-    yield _describe(SecretRow(name=name, state=state), _inline(chain) or _inline(trusted), now)
+    yield _describe(SecretRow(name=name, state=state), inline_bytes(chain) or inline_bytes(trusted), now)
 
 
 def _spiffe_bundles(secret: Json) -> Iterator[tuple[str, bytes]]:
     config = dump.message(secret, "validation_context", "custom_validator_config", "typed_config")
     for domain in dump.items(config, "trust_domains"):
-        yield dump.text(domain, "name"), _inline(dump.message(domain, "trust_bundle"))
+        yield dump.text(domain, "name"), inline_bytes(dump.message(domain, "trust_bundle"))
 
 
-def _inline(source: Json) -> bytes:
+def inline_bytes(source: Json) -> bytes:
     """The bytes of a DataSource that holds them itself."""
     encoded = dump.text(source, "inline_bytes")
     if not encoded:
