@@ -149,7 +149,7 @@ class Authority(Group, frozen=True, kw_only=True):
         float, Variable("CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE", _parse_percentage)
     ] = 20.0
     """A self-signed root is renewed when this share of its life remains."""
-    root_overlap: float = 0.0
+    root_overlap: Annotated[float, Variable("MIZZEN_ROOT_OVERLAP", parse_duration)] = 0.0
     """Seconds between announcing a root and signing under it; 0 waits until all earlier certificates expired."""
     audiences: Annotated[tuple[str, ...], Variable("TOKEN_AUDIENCES", _parse_names)] = ("istio-ca",)
     """Audiences that a bearer token may name."""

@@ -201,6 +201,11 @@ class Authority:
         self._change(announce(state, signer, max(now, switch_at)))
         self.advance()
 
+    def plug_in(self, signer: Signer) -> None:
+        """Take in the operator's signer; from now on roots are the operator's affair."""
+        self._organisation = None
+        self.adopt(signer)
+
     def _trusted_if_announced(self, now: float) -> float:
         """The moment from which everybody who holds a certificate trusts a root that joins the bundle now."""
         return now + self._config.root_overlap if self._config.root_overlap else self._latest

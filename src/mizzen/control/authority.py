@@ -1,8 +1,8 @@
 """The certificate authority with its files, kept running.
 
 In: the operator's folder of a plugged-in authority and Mizzen's own of the state. Out: an `Authority` that follows
-both: what the operator exchanges is taken in with an overlap, every transition is written down before the next
-restart needs it. Without either folder the root lives as long as the process, which is said aloud.
+both: what the operator exchanges, or plugs in later, is taken in with an overlap; every transition is written down
+before the next restart needs it. Without either folder the root lives as long as the process, which is said aloud.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ class RunningAuthority:
         self, config: settings.Authority, folder: str, organisation: str, clock: Callable[[], float] = time.time
     ) -> None:
         """Raises AuthorityError when the files there are incomplete, broken or unreadable."""
+        self._config = config
         self._folder = pathlib.Path(folder) if folder else None
         self._plugged = _find_plugged_folder(config, self._folder)
         plugged = store.find_plugged(self._plugged) if self._plugged is not None else None
@@ -50,7 +51,7 @@ class RunningAuthority:
         )
         self._interval = min(config.root_check_interval, _LOOK_EVERY)
         if plugged is not None:
-            self.authority.adopt(plugged)
+            self.authority.plug_in(plugged)
         if self._folder is not None:
             store.save_state(self._folder, self.authority.state)
             self.authority.on_change(self._save)
@@ -63,12 +64,14 @@ class RunningAuthority:
             tasks.create_task(self._follow(), name="authority/files")
 
     async def _follow(self) -> None:
-        while self._plugged is not None:
+        while True:
             await asyncio.sleep(self._interval)
             self.follow()
 
     def follow(self) -> None:
         """Look at the operator's files; take in what has changed, once it is whole."""
+        if self._plugged is None:
+            self._plugged = _find_plugged_folder(self._config, self._folder)
         stamps = self._look()
         if stamps == self._stamps or self._plugged is None:
             return
@@ -79,7 +82,7 @@ class RunningAuthority:
             _log.error("the plugged-in authority stays as it was: %s", error)
             return
         if signer is not None:
-            self.authority.adopt(signer)
+            self.authority.plug_in(signer)
 
     def _look(self) -> tuple[tuple[str, int, int], ...]:
         found = []

@@ -139,6 +139,22 @@ def test_change_from_an_own_root_to_a_plugged_in_one_overlaps_too(tmp_path: path
     assert found.state.current.certificate == root.certificate
 
 
+def test_authority_that_is_plugged_in_while_an_own_root_signs_follows_it(tmp_path: pathlib.Path, clock: Clock) -> None:
+    found = start(tmp_path, clock)
+    own = found.authority.state.current
+    found.authority.issue(REQUEST, [CART])
+    found.follow()
+    root = make_node("root", START)
+    write_authority(tmp_path / "plugged", root, [], [root])
+    found.follow()
+    assert found.authority.state.roots == (*own.roots, root.certificate)
+    clock.now += DAY
+    found.authority.advance()
+    assert found.authority.state.current.certificate == root.certificate
+    clock.now += 3600 * DAY
+    assert not found.authority.wants_successor
+
+
 def test_half_exchanged_authority_changes_nothing(
     tmp_path: pathlib.Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
