@@ -1,0 +1,99 @@
+"""`mizzen trace`: what one request will meet, link by link, and why.
+
+In: the source, a URL, and the world: manifests (`-f`), dumps of both sides (`--file`), or a local mesh that runs. Out:
+a tree or JSON on stdout. The exit code is 0 where the request is delivered, redirected or answered as configured, 1 where
+it fails or is denied, so that scripts can tell.
+"""
+
+import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from mizzen.cli import options
+from mizzen.cli.flags import Command
+
+if TYPE_CHECKING:
+    from mizzen.diagnose.trace.request import Request
+    from mizzen.diagnose.trace.world import World
+
+_GOOD = ("delivered", "redirected", "responded")
+
+
+@click.command("trace", cls=Command)
+@click.argument("url", metavar="URL|HOST:PORT")
+@click.option("--from", "source", required=True, metavar="POD[.NS]|gateway/NAME|outside", help="Where it starts.")
+@click.option("-X", "--request", "method", default="GET", show_default=True, metavar="METHOD", help="HTTP method.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="K:V", help="A header; repeatable.")
+@click.option("--principal", default="", metavar="URI", help="The identity that the source's certificate has.")
+@click.option("--jwt", "token_file", default="", metavar="FILE", help="A token to send as bearer.")
+@click.option("--takes", default=0.0, metavar="SECONDS", help="How long the program needs to answer.")
+@click.option("--connect-to", "address", default="", metavar="IP", help="Connect here, whatever the host resolves to.")
+@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests; repeatable.")
+@click.option("--mesh", "mesh", default="", metavar="FILE|NAME", help="With -f the mesh config, else the local mesh.")
+@click.option("--dialect", type=click.Choice(["istio", "envoy"]), default="envoy", help="Whose Envoys these are.")
+@options.output_option("tree", "json", default="tree")
+def trace(
+    url: str,
+    source: str,
+    paths: tuple[str, ...],
+    mesh: str,
+    dialect: Literal["istio", "envoy"],
+    output: str,
+    **asked: Any,
+) -> int:
+    """Tell what a request will meet: the chain on both sides, the verdict, and the object behind it."""
+    from mizzen.cli import render
+    from mizzen.diagnose.trace import tree, verdict, walk
+
+    request = _request(url, source, **asked)
+    found = walk.trace(_offline(paths, mesh, dialect), request)
+    if output == "json":
+        click.echo(render.render_json(verdict.to_json(found), indent=2), nl=False)
+    else:
+        click.echo(tree.render(found), nl=False)
+    return 0 if found.outcome in _GOOD else 1
+
+
+def _request(
+    url: str,
+    source: str,
+    *,
+    method: str,
+    headers: tuple[str, ...],
+    principal: str,
+    token_file: str,
+    takes: float,
+    address: str,
+) -> "Request":
+    from mizzen.cli import targets
+    from mizzen.diagnose.trace import request
+
+    scheme, host, port, path = request.parse_target(url)
+    sent = request.parse_headers(headers)
+    if token_file:
+        token = targets.read_file(token_file).decode(errors="replace").strip()
+        sent = (*sent, ("authorization", f"Bearer {token}"))
+    return request.Request(
+        source=source,
+        scheme=scheme,
+        host=host,
+        port=port,
+        path=path or "/",
+        method=method,
+        headers=sent,
+        principal=principal,
+        address=address,
+        takes=takes,
+    )
+
+
+def _offline(paths: tuple[str, ...], mesh_file: str, dialect: Literal["istio", "envoy"]) -> "World":
+    from mizzen.cli import offline
+    from mizzen.diagnose.trace import world_objects
+
+    with offline.collector_off():
+        contents = offline.load(paths)
+        db = offline.fill(contents, mesh_file)
+    now = datetime.datetime.now(datetime.UTC)
+    return world_objects.of_objects(db, contents.origins, dialect=dialect, now=now)

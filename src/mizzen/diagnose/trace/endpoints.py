@@ -1,0 +1,142 @@
+"""Which hosts of a cluster may be chosen: health, priorities, panic, and drops.
+
+In: a load assignment and its cluster. Out: `Choice`: the hosts that the balancer chooses among, or why there are none.
+Envoy spreads over priorities by their health: a priority keeps all traffic while 1.4 times its healthy share covers it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from mizzen.diagnose import dump
+from mizzen.diagnose.dump import Json
+from mizzen.diagnose.trace import matchers
+
+_HEALTHY = ("", "UNKNOWN", "HEALTHY")
+_DEFAULT_PANIC = 50.0
+_OVERPROVISIONED = 140
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """One endpoint."""
+
+    address: str
+    """Empty for a pipe or an internal listener."""
+    port: int = 0
+    name: str = ""
+    """A DNS name to resolve."""
+    health: str = ""
+    weight: int = 1
+    priority: int = 0
+    locality: str = ""
+    metadata: Any = None
+    """The endpoint's metadata as JSON."""
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether a balancer takes it as healthy."""
+        return self.health in _HEALTHY
+
+    def __str__(self) -> str:
+        return f"{self.address or self.name}:{self.port}"
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """The hosts that the balancer chooses among."""
+
+    hosts: tuple[Host, ...] = ()
+    all: tuple[Host, ...] = ()
+    in_panic: bool = False
+    spread: bool = False
+    """Whether several priorities share the traffic."""
+    dropped: float = 0.0
+    """The share that the assignment tells Envoy to drop."""
+
+
+def choose(cluster: Json, assignment: Json) -> Choice:
+    """The choice of a cluster."""
+    everything = tuple(_hosts(assignment))
+    dropped = sum(
+        matchers.share(dump.message(d, "drop_percentage")) for d in dump.items(assignment, "policy", "drop_overloads")
+    )
+    dropped = min(dropped, 1.0)
+    if not everything:
+        return Choice(dropped=dropped)
+    levels = sorted({host.priority for host in everything})
+    loads = _loads(everything, levels)
+    panic = _panic_threshold(cluster)
+    healthy = [h for h in everything if h.is_healthy]
+    if not healthy:
+        hosts = everything if panic > 0 else ()
+        return Choice(hosts=hosts, all=everything, in_panic=panic > 0, dropped=dropped)
+    chosen: list[Host] = []
+    for level in levels:
+        own = [h for h in everything if h.priority == level]
+        if loads.get(level, 0) <= 0:
+            continue
+        share = 100 * sum(h.is_healthy for h in own) / len(own)
+        total = sum(min(100, _share(everything, each) * _OVERPROVISIONED // 100) for each in levels)
+        chosen += own if total < 100 and share < panic else [h for h in own if h.is_healthy]
+    in_panic = any(not h.is_healthy for h in chosen)
+    spread = len([level for level in levels if loads.get(level, 0) > 0]) > 1
+    return Choice(hosts=tuple(chosen), all=everything, in_panic=in_panic, spread=spread, dropped=dropped)
+
+
+def _share(everything: tuple[Host, ...], level: int) -> int:
+    own = [h for h in everything if h.priority == level]
+    return 100 * sum(h.is_healthy for h in own) // len(own)
+
+
+def _loads(everything: tuple[Host, ...], levels: list[int]) -> dict[int, int]:
+    """How much of a hundred goes to each priority."""
+    health = {level: min(100, _share(everything, level) * _OVERPROVISIONED // 100) for level in levels}
+    total = min(100, sum(health.values()))
+    if total == 0:
+        return {levels[0]: 100}
+    loads: dict[int, int] = {}
+    left = 100
+    for level in levels:
+        loads[level] = min(left, health[level] * 100 // total)
+        left -= loads[level]
+    if left > 0:
+        first = next(level for level in levels if health[level] > 0)
+        loads[first] += left
+    return loads
+
+
+def _panic_threshold(cluster: Json) -> float:
+    stated = dump.field(cluster, "common_lb_config", "healthy_panic_threshold")
+    if stated is None:
+        return _DEFAULT_PANIC
+    value = stated.get("value", 0.0) if isinstance(stated, dict) else 0.0
+    return float(value)
+
+
+def _hosts(assignment: Json) -> list[Host]:
+    found = []
+    for group in dump.items(assignment, "endpoints"):
+        locality = dump.message(group, "locality")
+        place = "/".join(
+            part for part in (dump.text(locality, name) for name in ("region", "zone", "sub_zone")) if part
+        )
+        for entry in dump.items(group, "lb_endpoints"):
+            socket = dump.message(entry, "endpoint", "address", "socket_address")
+            address = dump.text(socket, "address")
+            is_name = bool(address) and not _is_ip(address)
+            found.append(
+                Host(
+                    address="" if is_name else address,
+                    name=address if is_name else "",
+                    port=dump.number(socket, "port_value"),
+                    health=dump.text(entry, "health_status"),
+                    weight=dump.number(entry, "load_balancing_weight") or 1,
+                    priority=dump.number(group, "priority"),
+                    locality=place,
+                    metadata=dump.message(entry, "metadata"),
+                )
+            )
+    return found
+
+
+def _is_ip(text: str) -> bool:
+    return ":" in text or text.replace(".", "").isdigit()

@@ -1,0 +1,183 @@
+"""One HTTP request at one proxy: virtual host, route, HTTP filters, and the route's action.
+
+In: a hop, the connection manager's configuration and the message. Out: the answer. Filters run in their order before
+the action; one that changes what routes match (a token's claims) has the route chosen anew, as Envoy does.
+"""
+
+import posixpath
+from typing import Any
+
+import msgspec
+
+from mizzen.diagnose import dump
+from mizzen.diagnose.dump import Json
+from mizzen.diagnose.trace import actions, branches, http_filters, routes, virtual_hosts
+from mizzen.diagnose.trace.hop import Hop
+from mizzen.diagnose.trace.request import Message
+from mizzen.diagnose.trace.state import State
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
+
+
+def serve(hop: Hop, manager: Json, message: Message) -> Answer:
+    """What becomes of the request."""
+    name, configuration = _configuration(hop, manager)
+    message = _normalized(manager, message)
+    refused = _upgrade(hop, manager, message)
+    if refused is not None:
+        return refused
+    if configuration is None:
+        hop.journal.note(hop.side, "route", f"route configuration {name} is not there", state="fails")
+        return _not_found(hop, "route_configuration_not_found", f"{hop.side} has no route configuration {name}", name)
+    state = State(hop=hop, message=message, configuration=configuration, manager=manager)
+    answer = _route_and_filter(state, name)
+    hop.journal.first_log = _logged(hop, answer)
+    return answer
+
+
+def _logged(hop: Hop, answer: Answer) -> tuple[int, str, str]:
+    """The line of this proxy's access log."""
+    if answer.side == hop.side:
+        return answer.status, answer.flag, answer.details
+    own = ",".join(flag for flag in answer.flag.split(",") if flag in ("DI", "URX")) or NO_FLAG
+    return answer.status, own, "via_upstream"
+
+
+def _configuration(hop: Hop, manager: Json) -> tuple[str, Json | None]:
+    inline = dump.message(manager, "route_config")
+    if inline:
+        return dump.text(inline, "name"), inline
+    name = dump.text(manager, "rds", "route_config_name")
+    return name, hop.held.routes.get(name)
+
+
+def _normalized(manager: Json, message: Message) -> Message:
+    """The request as the connection manager rewrites it before anything else looks at it."""
+    if manager.get("stripAnyHostPort") is True or manager.get("stripMatchingHostPort") is True:
+        message = msgspec.structs.replace(message, authority=virtual_hosts.strip_port(message.authority))
+    path, mark, query = message.path.partition("?")
+    if manager.get("normalizePath") is True and path.startswith("/"):
+        trailing = "/" if path.endswith(("/", "/.", "/..")) and path != "/" else ""
+        flat = posixpath.normpath(path).replace("//", "/") if "/." in path else path
+        path = flat if flat.endswith("/") or flat == path else flat + trailing
+    if manager.get("mergeSlashes") is True:
+        while "//" in path:
+            path = path.replace("//", "/")
+    return msgspec.structs.replace(message, path=path + mark + query)
+
+
+def _upgrade(hop: Hop, manager: Json, message: Message) -> Answer | None:
+    wanted = (message.header("upgrade") or "").lower()
+    if not wanted or "upgrade" not in (message.header("connection") or "").lower():
+        return None
+    allowed = [dump.text(each, "upgrade_type").lower() for each in dump.items(manager, "upgrade_configs")]
+    if wanted in allowed:
+        return None
+    hop.journal.note(hop.side, "filter", f"upgrade to {wanted} is not allowed", state="fails")
+    return Answer(
+        outcome="denied",
+        status=403,
+        details="upgrade_failed",
+        side=hop.side,
+        link="listener",
+        reason=f"{hop.side} allows no upgrade to {wanted}",
+    )
+
+
+def _not_found(hop: Hop, details: str, reason: str, *about: str) -> Answer:
+    return Answer(
+        status=404, flag="NR", details=details, side=hop.side, link="route", reason=reason, about=("route", *about)
+    )
+
+
+def _route_and_filter(state: State, name: str) -> Answer:
+    hop = state.hop
+    host = virtual_hosts.choose(state.configuration, state.message.authority)
+    if host is None:
+        known = tuple(virtual_hosts.describe(h) for h in dump.items(state.configuration, "virtual_hosts"))
+        reason = f"no virtual host of route configuration {name} takes {state.message.authority!r}"
+        hop.journal.note(hop.side, "route", reason, state="fails", passed_over=known[:10])
+        stopped = http_filters.run(state)
+        return stopped or _not_found(hop, "route_not_found", reason, name, state.message.authority)
+    state.host = host.host
+    hop.journal.note(
+        hop.side,
+        "route",
+        f"virtual host {dump.text(host.host, 'name')}",
+        ("route configuration", name),
+        ("Host", state.message.authority),
+        ("matches", host.domain),
+    )
+    state.select()
+    if _wants_tls(state):
+        return _to_https(state)
+    stopped = http_filters.run(state)
+    if stopped is not None:
+        _note_route(state, only_if_found=True)
+        return stopped
+    return _act(state, name)
+
+
+def _wants_tls(state: State) -> bool:
+    wanted = dump.text(state.host, "require_tls")
+    return wanted == "ALL" and not state.hop.wire.is_tls and state.message.scheme != "https"
+
+
+def _to_https(state: State) -> Answer:
+    target = f"https://{virtual_hosts.strip_port(state.message.authority)}{state.message.path}"
+    state.hop.journal.note(state.hop.side, "route", "the virtual host wants TLS", ("location", target))
+    return Answer(outcome="redirected", status=301, details="direct_response", side=state.hop.side, destination=target)
+
+
+def _note_route(state: State, *, only_if_found: bool = False) -> None:
+    selected = state.selected
+    hop = state.hop
+    if selected.route is None:
+        if not only_if_found:
+            hop.journal.note(hop.side, "route", "no route matches", state="fails", passed_over=selected.passed_over)
+        return
+    hop.journal.note(
+        hop.side,
+        "route",
+        f"route {routes.describe(selected.route, selected.index)}",
+        *actions.facts(selected.route),
+        passed_over=selected.passed_over,
+        origin=hop.world.origin(selected.route),
+    )
+
+
+def _act(state: State, name: str) -> Answer:
+    """The action of the route; routes that only a share of requests takes are ways of their own."""
+    partial = state.selected.partial
+    if not partial:
+        return _follow(state, name)
+    ways, left = [], 1.0
+    for route, part in partial:
+        ways.append(_way(state, name, routes.describe(route, 0), left * part, route))
+        left *= 1 - part
+    ways.append(_way(state, name, "the routes after it", left, state.selected.route))
+    return branches.settle(state.hop.journal, "the share of a route", ways)
+
+
+def _way(state: State, name: str, label: str, weight: float, route: Json | None) -> branches.Way:
+    journal = state.hop.journal.branch()
+    selected = msgspec.structs.replace(state.selected, route=route, partial=())
+    own = state.on(state.hop.with_journal(journal), selected)
+    return branches.Way(label=label, weight=weight, answer=_follow(own, name), journal=journal)
+
+
+def _follow(state: State, name: str) -> Answer:
+    _note_route(state)
+    route = state.selected.route
+    if route is None:
+        reason = f"no route of virtual host {dump.text(state.host, 'name')} matches {state.message.path!r}"
+        return _not_found(state.hop, "route_not_found", reason, name, state.message.authority, "match")
+    answer = actions.perform(state, route)
+    flags: Any = {*state.flags, *answer.flag.split(",")} - {"", NO_FLAG}
+    if state.flags:
+        answer = msgspec.structs.replace(answer, flag=",".join(sorted(flags, key=_flag_order)) or NO_FLAG)
+    return answer
+
+
+def _flag_order(flag: str) -> tuple[int, str]:
+    order = ("URX", "DI", "FI")
+    return (order.index(flag), flag) if flag in order else (len(order), flag)

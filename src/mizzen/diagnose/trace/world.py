@@ -1,0 +1,175 @@
+"""What is there: pods, what each proxy holds, the names that resolve, the objects behind it all.
+
+In: pods, and a function that gives one proxy's resources, each from objects or from dumps. Out: `World`, which keeps
+what was decoded, so that many requests over one world cost little. Nothing here knows how Envoy decides.
+"""
+
+import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from mizzen.api.meta import Key
+from mizzen.diagnose import dump
+from mizzen.diagnose.dump import Json
+from mizzen.diagnose.trace.capture import Capture
+from mizzen.diagnose.trace.verdict import Cause
+from mizzen.errors import MizzenError
+from mizzen.incremental import Engine
+
+Resources = Mapping[str, Json]
+"""Resources of one kind by name, as protobuf JSON in camelCase."""
+
+_SHOWN_KINDS = {"KubernetesGateway": "Gateway"}
+_CONFIG_KINDS = {
+    "virtual-service": "VirtualService",
+    "destination-rule": "DestinationRule",
+    "gateway": "Gateway",
+    "service-entry": "ServiceEntry",
+    "sidecar": "Sidecar",
+    "envoy-filter": "EnvoyFilter",
+}
+
+
+class Place(Protocol):
+    """Where an object stands; `mizzen.sources` has one."""
+
+    @property
+    def file(self) -> str:
+        """The file's path as it was named."""
+
+    @property
+    def line(self) -> int:
+        """The first line of the object; 0 where it is not known."""
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod, as far as connections care."""
+
+    name: str
+    namespace: str
+    addresses: tuple[str, ...] = ()
+    labels: Mapping[str, str] = {}
+    account: str = "default"
+    proxy: str = ""
+    """`sidecar`, `router` or `waypoint`; empty without a proxy."""
+    ready: bool = True
+    ports: tuple[int, ...] = ()
+    """Declared by the program's containers."""
+    capture: Capture = Capture()
+    dns_capture: bool = False
+
+    @property
+    def reference(self) -> str:
+        """`NAME.NAMESPACE`."""
+        return f"{self.name}.{self.namespace}"
+
+
+class Holdings(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one proxy holds."""
+
+    clusters: Resources = {}
+    listeners: Resources = {}
+    routes: Resources = {}
+    endpoints: Resources = {}
+    secrets: Resources = {}
+    extensions: Resources = {}
+    names: Mapping[str, tuple[str, ...]] = {}
+    """Hosts of the name table with their addresses."""
+    dialect: str = "envoy"
+
+    def assignment(self, cluster: Json) -> Json:
+        """The endpoints of a cluster: its own, or those of its name in EDS."""
+        own = dump.message(cluster, "load_assignment")
+        if own:
+            return own
+        name = dump.text(cluster, "eds_cluster_config", "service_name") or dump.text(cluster, "name")
+        return self.endpoints.get(name, {})
+
+
+class World:
+    """Everything that a trace may look at."""
+
+    def __init__(
+        self,
+        pods: Iterable[Workload],
+        hold: Callable[[Workload], Holdings],
+        *,
+        db: Engine | None = None,
+        places: Mapping[Key, Place] | None = None,
+        trust_domain: str = "cluster.local",
+        domain: str = "cluster.local",
+        now: datetime.datetime | None = None,
+    ) -> None:
+        self.pods = tuple(pods)
+        self.db = db
+        """The objects; None where there are only dumps."""
+        self.trust_domain = trust_domain
+        self.domain = domain
+        self.now = now
+        """The time against which tokens and certificates are held; None leaves their expiry out."""
+        self._places = places or {}
+        self._hold = hold
+        self._held: dict[str, Holdings] = {}
+        self._by_address = {address: pod for pod in self.pods for address in pod.addresses}
+        self.caches: dict[str, Any] = {}
+        """For modules that decode more than once."""
+
+    def holdings(self, pod: Workload) -> Holdings:
+        """What a pod's proxy holds; asked for once."""
+        found = self._held.get(pod.reference)
+        if found is None:
+            found = self._held[pod.reference] = self._hold(pod)
+        return found
+
+    def at(self, address: str) -> Workload | None:
+        """The pod with that address."""
+        return self._by_address.get(address)
+
+    def find(self, reference: str, namespace: str = "") -> Workload:
+        """The pod of that name, or the first of the workload of that name; raises MizzenError for none."""
+        name, _, own = reference.rpartition("/")[2].partition(".")
+        space = own or namespace
+        exact = [p for p in self.pods if p.name == name and space in ("", p.namespace)]
+        found = exact or [p for p in self.pods if p.name.startswith(f"{name}-") and space in ("", p.namespace)]
+        if not found:
+            known = ", ".join(sorted(p.reference for p in self.pods)[:8])
+            raise MizzenError(f"there is no pod {reference}" + (f"; there are {known}" if known else ""))
+        return found[0]
+
+    def gateways(self) -> Iterator[Workload]:
+        """The pods that are gateways."""
+        return (pod for pod in self.pods if pod.proxy == "router")
+
+    # -- objects ------------------------------------------------------------------------------------------------------
+
+    def object(self, key: Key) -> Any:
+        """The object of that key, or None."""
+        return self.db.input(key) if self.db is not None else None
+
+    def cause(self, key: Key) -> Cause:
+        """The object as the cause of something, with its place."""
+        place = self._places.get(key)
+        return Cause(
+            kind=_SHOWN_KINDS.get(key.kind, key.kind),
+            namespace=key.namespace,
+            name=key.name,
+            file=place.file if place is not None else "",
+            line=place.line if place is not None else 0,
+        )
+
+    def origin(self, resource: Json) -> Cause | None:
+        """The object that a resource's metadata names as its maker."""
+        path = dump.text(resource, "metadata", "filter_metadata", "istio", "config")
+        key = parse_config_path(path)
+        return self.cause(key) if key is not None else None
+
+
+def parse_config_path(path: str) -> Key | None:
+    """The object behind `/apis/GROUP/VERSION/namespaces/NAMESPACE/KIND/NAME`; None for anything else."""
+    parts = path.split("/")
+    if len(parts) != 8 or parts[1] != "apis" or parts[4] != "namespaces":
+        return None
+    kind = _CONFIG_KINDS.get(parts[6])
+    return Key(kind, parts[5], parts[7]) if kind is not None else None

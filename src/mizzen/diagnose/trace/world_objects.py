@@ -1,0 +1,105 @@
+"""A world made of objects: every proxy holds what the compiler would tell it.
+
+In: an engine with the objects, complete as a cluster would have them (Pods with addresses, EndpointSlices, Services
+with a clusterIP), and where each object stands. Out: a `World`. A proxy is compiled when a request first meets it.
+"""
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from mizzen.api.kube.pods import Pod
+from mizzen.api.meta import Key
+from mizzen.compile import resource
+from mizzen.compile import snapshot as compiled
+from mizzen.diagnose import dump, nodes, snapshot
+from mizzen.diagnose.trace import capture
+from mizzen.diagnose.trace.world import Holdings, Place, Workload, World
+from mizzen.incremental import Engine, Index
+from mizzen.model import mesh, proxy, proxy_configs, workloads
+
+_pods = Index("Pod", "all traced", lambda _key, _pod: ((),))
+
+
+def of_objects(
+    db: Engine,
+    places: Mapping[Key, Place] | None = None,
+    *,
+    dialect: Literal["istio", "envoy"] = "envoy",
+    now: datetime.datetime | None = None,
+) -> World:
+    """The world of these objects."""
+    pods: dict[str, Pod] = {}
+    found = []
+    for key in db.lookup(_pods, ()):
+        pod: Pod | None = db.input(Key(*key))
+        if pod is None or not workloads.pod_addresses(pod):
+            continue
+        workload = _workload(db, pod)
+        pods[workload.reference] = pod
+        found.append(workload)
+
+    def hold(workload: Workload) -> Holdings:
+        return _compile(db, pods[workload.reference], dialect)
+
+    return World(
+        found,
+        hold,
+        db=db,
+        places=places,
+        trust_domain=mesh.trust_domain(db),
+        domain=mesh.domain(db),
+        now=now,
+    )
+
+
+def _workload(db: Engine, pod: Pod) -> Workload:
+    has_proxy = any(c.name == nodes.PROXY_CONTAINER for c in (*pod.spec.containers, *pod.spec.init_containers))
+    metadata = nodes.build_node(pod)["metadata"]
+    ready = pod.status is None or not any(c.type == "Ready" and c.status != "True" for c in pod.status.conditions)
+    return Workload(
+        name=pod.metadata.name,
+        namespace=pod.metadata.namespace or "default",
+        addresses=workloads.pod_addresses(pod),
+        labels=dict(pod.metadata.labels),
+        account=pod.spec.service_account_name or "default",
+        proxy=nodes.proxy_kind(pod) if has_proxy else "",
+        ready=ready,
+        ports=tuple(_program_ports(pod)),
+        capture=capture.read_capture(pod),
+        dns_capture=_dns_capture(db, metadata),
+    )
+
+
+def _program_ports(pod: Pod) -> Iterator[int]:
+    for container in pod.spec.containers:
+        if container.name != nodes.PROXY_CONTAINER:
+            yield from (port.container_port for port in container.ports if port.container_port)
+
+
+def _dns_capture(db: Engine, metadata: Mapping[str, Any]) -> bool:
+    """Whether the pod's agent answers its DNS: by the pod's environment, else by the mesh's default."""
+    stated = str(metadata.get("DNS_CAPTURE", ""))
+    if not stated:
+        config = proxy_configs.proxy_config(db, None)
+        stated = str((config.proxy_metadata or {}).get("ISTIO_META_DNS_CAPTURE", ""))
+    return stated.lower() in ("true", "1")
+
+
+def _compile(db: Engine, pod: Pod, dialect: Literal["istio", "envoy"]) -> Holdings:
+    who = msgspec.structs.replace(proxy.parse_node(nodes.build_node(pod, mesh.domain(db))), dialect=dialect)
+    printed = snapshot.take_snapshot(db, who).printed
+    return Holdings(**{kind: printed[kind] for kind in snapshot.KINDS}, names=_names(db, who), dialect=dialect)
+
+
+def _names(db: Engine, who: proxy.Proxy) -> dict[str, tuple[str, ...]]:
+    if who.kind != "sidecar":
+        return {}
+    printed = snapshot.print_set(compiled.resources(db, who, resource.NAME_TABLE, None))
+    found: dict[str, tuple[str, ...]] = {}
+    for table in printed.values():
+        for host, info in dump.message(table, "table").items():
+            found[host] = tuple(dump.texts(info, "ips"))
+    return found
