@@ -32,6 +32,9 @@ COMMANDS = {
     "admin": Entry("mizzen.cli.admin:admin", "Look after the control plane: what it logs.", ("istiod",)),
     "trace": Entry("mizzen.cli.trace:trace", "Tell what a request will meet, link by link, and why."),
     "precheck": Entry("mizzen.cli.precheck:precheck", "Check whether it is safe to install or upgrade."),
+    "bug-report": Entry(
+        "mizzen.cli.bug_report:bug_report", "Collect logs, dumps and objects in one archive, secrets cut out."
+    ),
     "inject": Entry("mizzen.cli.inject:inject", "Add the sidecar to the pods of manifests.", ("kube-inject",)),
     "manifest": Entry("mizzen.cli.manifest:manifest", "Print manifests that the control plane would make."),
     "migrate": Entry("mizzen.cli.migrate:migrate", "Turn the configuration of other gateways into this mesh's."),

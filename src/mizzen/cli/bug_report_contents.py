@@ -1,0 +1,204 @@
+"""What goes into a bug report, as a list of things to fetch.
+
+In: a local mesh, or the addresses of control planes. Out: `Item`s: names in the archive, laid out as istioctl lays them
+out, each with the function that fetches its content. Nothing is fetched here.
+
+    cluster/…           the state of the mesh, its objects
+    istio/NS/POD/…      each control plane: its log, its debug pages, its metrics
+    proxies/NS/POD/…    each proxy: its log and its programs', Envoy's own pages
+    analyze/…           findings over the objects
+    versions            of this program, the control planes and the Envoys
+"""
+
+import fnmatch
+import importlib.metadata
+import json
+import pathlib
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from mizzen.cli import render, targets
+from mizzen.errors import MizzenError
+
+if TYPE_CHECKING:
+    from mizzen.local import runtime
+
+SYSTEM = "istio-system"
+
+_DEBUG = (
+    *("adsz", "authorizationz", "cachez", "clusterz", "configz", "endpointShardz", "endpointz", "inject", "instancesz"),
+    *("mcsz", "mesh", "networkz", "problems", "push_status", "registryz", "resourcesz", "syncz", "telemetryz"),
+)
+"""Pages that this control plane, or istiod, has; what one lacks is said in the report's log."""
+_ENVOY = {
+    "certs": "certs",
+    "clusters": "clusters",
+    "config_dump": "config_dump?include_eds",
+    "listeners": "listeners",
+    "memory": "memory",
+    "runtime": "runtime",
+    "server_info": "server_info",
+    "stats": "stats",
+    "stats_prometheus": "stats/prometheus",
+}
+_PROXY = "istio-proxy"
+
+
+class Item(NamedTuple):
+    """One file of the report."""
+
+    name: str
+    fetch: Callable[[], bytes | str]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which pods are wanted, as `NAMESPACE[/NAME]` with `*` for any text."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def takes(self, namespace: str, name: str) -> bool:
+        """Whether the pod is included, and not excluded."""
+        included = not self.include or any(_fits(pattern, namespace, name) for pattern in self.include)
+        return included and not any(_fits(pattern, namespace, name) for pattern in self.exclude)
+
+
+def _fits(pattern: str, namespace: str, name: str) -> bool:
+    wanted_namespace, _, wanted_name = pattern.partition("/")
+    return fnmatch.fnmatchcase(namespace, wanted_namespace or "*") and fnmatch.fnmatchcase(name, wanted_name or "*")
+
+
+def list_mesh(state: "runtime.State", layout: "runtime.Layout", choice: Choice, tail: int) -> Iterator[Item]:
+    """Everything of a local mesh."""
+    yield Item("versions", lambda: _versions(state))
+    yield Item("cluster/state.json", layout.state.read_bytes)
+    paths = [*state.manifests, str(layout.config)]
+    yield from _list_objects(paths)
+    yield Item("analyze/all-namespaces", lambda: _analyze(paths))
+    name = f"istio/{SYSTEM}/mizzen-{state.mesh}"
+    yield Item(f"{name}/discovery.log", lambda: read_tail(layout.control_log, tail))
+    if state.control_plane.monitoring:
+        plane = targets.ControlPlane(name=f"mizzen-{state.mesh}", address=state.control_plane.monitoring)
+        yield from _list_pages(plane, name)
+    for pod in state.pods:
+        if choice.takes(pod.namespace, pod.name):
+            yield from _list_pod(pod, layout, tail)
+
+
+def list_planes(planes: Sequence[targets.ControlPlane]) -> Iterator[Item]:
+    """What control planes at addresses tell."""
+    yield Item("versions", lambda: render.render_yaml({"client": _client(), "controlPlanes": _builds(planes)}))
+    for plane in planes:
+        yield from _list_pages(plane, f"istio/{SYSTEM}/{plane.name.replace(':', '_')}")
+
+
+def _list_pages(plane: targets.ControlPlane, folder: str) -> Iterator[Item]:
+    for page in _DEBUG:
+        yield Item(f"{folder}/debug/{page}", partial(plane.get, f"debug/{page}"))
+    yield Item(f"{folder}/metrics", partial(plane.get, "metrics"))
+
+
+def _list_pod(pod: "runtime.Pod", layout: "runtime.Layout", tail: int) -> Iterator[Item]:
+    folder = f"proxies/{pod.namespace}/{pod.name}"
+    logs = layout.log(pod.namespace, pod.name, "").parent
+    for path in sorted(logs.glob("*.log")):
+        name = "proxy" if path.stem == _PROXY else path.stem
+        yield Item(f"{folder}/{name}.log", partial(read_tail, path, tail))
+    if pod.admin:
+        proxy = targets.Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin)
+        for name, query in _ENVOY.items():
+            yield Item(f"{folder}/{name}", partial(proxy.get, query))
+
+
+def read_tail(path: pathlib.Path, lines: int) -> str:
+    """The file's last lines; all of it for 0."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError as failed:
+        raise MizzenError(f"cannot read {path}: {failed.strerror}") from failed
+    return "".join(text.splitlines(keepends=True)[-lines:]) if lines else text
+
+
+# -- objects --------------------------------------------------------------------------------------------------------
+
+
+def _list_objects(paths: Sequence[str]) -> Iterator[Item]:
+    """The files of the manifests, each where it stands below its path."""
+    from mizzen.sources import tree
+
+    for number, path in enumerate(paths):
+        root = pathlib.Path(path)
+        try:
+            files = tree.list_files(root).files
+        except MizzenError:
+            continue
+        for file in files:
+            below = pathlib.Path(file).relative_to(root) if root.is_dir() else pathlib.Path(root.name)
+            yield Item(f"cluster/objects/{number}/{below}", partial(_read_objects, file))
+
+
+def _read_objects(file: str) -> str:
+    """The file's objects, those of Secrets without their values; a file that does not parse goes as text."""
+    from mizzen.diagnose import redaction
+    from mizzen.sources import documents, tree
+
+    text = tree.decode_text(tree.read_bytes(file))
+    try:
+        found = documents.parse_json(text) if file.endswith(".json") else documents.parse_yaml(text)
+    except documents.DocumentError as bad:
+        # It may hold a Secret that nobody can find in it.
+        return f"# {bad}: left out\n"
+    values = [redaction.redact_object(document.value) for document in found if document.value is not None]
+    return "---\n".join(render.render_document(value) for value in values)
+
+
+def _analyze(paths: Sequence[str]) -> str:
+    from mizzen.cli import analysis_output, analysis_run
+
+    answer = analysis_run.analyze(analysis_run.Asked(paths=tuple(paths), all_namespaces=True))
+    errors = "".join(f"Error: {error}\n" for error in answer.manifests.errors)
+    found = analysis_output.render_log(answer.findings, colour=False) if answer.findings else "nothing found\n"
+    return errors + found
+
+
+# -- versions -------------------------------------------------------------------------------------------------------
+
+
+def _client() -> dict[str, str]:
+    return {
+        "version": importlib.metadata.version("mizzen"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+
+
+def _builds(planes: Sequence[targets.ControlPlane]) -> dict[str, str]:
+    return {plane.name: _told(partial(_plane_version, plane)) for plane in planes}
+
+
+def _versions(state: "runtime.State") -> str:
+    address = state.control_plane.monitoring
+    planes = [targets.ControlPlane(name=f"mizzen-{state.mesh}", address=address)] if address else []
+    proxies = [targets.Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin) for pod in state.pods if pod.admin]
+    envoys = {proxy.name: _told(partial(_envoy_version, proxy)) for proxy in proxies}
+    return render.render_yaml({"client": _client(), "controlPlanes": _builds(planes), "envoys": envoys})
+
+
+def _plane_version(plane: targets.ControlPlane) -> str:
+    return plane.get("version").decode().strip()
+
+
+def _envoy_version(proxy: targets.Proxy) -> str:
+    return str(json.loads(proxy.get("server_info")).get("version", ""))
+
+
+def _told(ask: Callable[[], str]) -> str:
+    """The answer, or why there is none: a report is made when things do not work."""
+    try:
+        return ask()
+    except (MizzenError, ValueError) as failed:
+        return f"unknown: {failed}"
