@@ -153,6 +153,8 @@ class Authority(Group, frozen=True, kw_only=True):
     """Seconds between announcing a root and signing under it; 0 waits until all earlier certificates expired."""
     audiences: Annotated[tuple[str, ...], Variable("TOKEN_AUDIENCES", _parse_names)] = ("istio-ca",)
     """Audiences that a bearer token may name."""
+    jwt_rule: Annotated[str, Variable("JWT_RULE")] = ""
+    """Tokens of an outside issuer that are believed: JSON with issuer, audiences, jwks_uri or jwks."""
     custom_hosts: Annotated[tuple[str, ...], Variable("ISTIOD_CUSTOM_HOST", _parse_names)] = ()
     """Further DNS names in the control plane's own certificate."""
 

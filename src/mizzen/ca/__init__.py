@@ -1,6 +1,7 @@
 """The certificate authority of the mesh: who somebody is, and certificates that say so.
 
     identity      SPIFFE ids; from a caller's credentials to its identities (`Authenticator`)
+    issuers       tokens of an issuer outside the mesh: the rule that trusts it, its keys, the verifier
     tokens        tokens shaped like Kubernetes' projected ones: their issuer and their verifier
     certificates  X.509 in and out: roots, workload and server certificates, checks of requests and chains
     authority     what signs, which roots are trusted, and the rotation from one root to the next

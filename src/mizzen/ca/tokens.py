@@ -162,53 +162,79 @@ class KeyTokenVerifier:
 
     async def verify(self, token: str) -> tuple[str, str]:
         """Namespace and service account of a good token; raises AuthorityError for any other."""
-        claims = self._check_signature(token)
-        self._check_times(claims)
-        if claims.get("iss") != self._issuer:
-            raise AuthorityError("the token is of another issuer")
-        audience = claims.get("aud")
-        named = [audience] if isinstance(audience, str) else audience
-        if not isinstance(named, list) or not self._audiences.intersection(map(str, named)):
-            raise AuthorityError("the token is for another audience")
-        return _account_of(claims)
+        key = self._select_key(read_key_id(token))
+        claims = check_signature(token, key, _algorithm(key))
+        check_claims(claims, self._issuer, self._audiences, self._clock())
+        account = read_account(claims)
+        check_kubernetes_claims(claims, account)
+        return account
 
-    def _check_signature(self, token: str) -> dict[str, Any]:
-        if len(token) > _LARGEST_TOKEN:
-            raise AuthorityError("the token is too long")
-        try:
-            header = jwt.get_unverified_header(token)
-        except (jwt.PyJWTError, ValueError) as error:
-            raise AuthorityError("the token is malformed") from error
-        if "crit" in header:
-            raise AuthorityError("the token has critical headers that are not known here")
-        key = self._select_key(header.get("kid"))
-        try:
-            claims = jwt.decode(token, key, algorithms=[_algorithm(key)], options=_SIGNATURE_ONLY)
-        except (jwt.PyJWTError, ValueError) as error:
-            raise AuthorityError("the token's signature does not verify") from error
-        if not isinstance(claims, dict):
-            raise AuthorityError("the token is malformed")
-        return claims
-
-    def _select_key(self, name: object) -> Any:
+    def _select_key(self, name: str | None) -> PublicKey:
         if name is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
-        key = self._keys.get(name) if isinstance(name, str) else None
+        key = self._keys.get(name) if name is not None else None
         if key is None:
             raise AuthorityError("the token is signed by an unknown key")
         return key
 
-    def _check_times(self, claims: Mapping[str, Any]) -> None:
-        now = self._clock()
-        expiry = claims.get("exp")
-        if not _is_number(expiry):
-            raise AuthorityError("the token has no expiry")
-        if now >= expiry:
-            raise AuthorityError("the token has expired")
-        for name in ("nbf", "iat"):
-            start = claims.get(name, 0)
-            if not _is_number(start) or start > now + _LEEWAY:
-                raise AuthorityError("the token is not valid yet")
+
+def read_key_id(token: str) -> str | None:
+    """The id of the key that a token says it is signed with; raises AuthorityError for what is no token."""
+    if len(token) > _LARGEST_TOKEN:
+        raise AuthorityError("the token is too long")
+    try:
+        header = jwt.get_unverified_header(token)
+    except (jwt.PyJWTError, ValueError) as error:
+        raise AuthorityError("the token is malformed") from error
+    if "crit" in header:
+        raise AuthorityError("the token has critical headers that are not known here")
+    name = header.get("kid")
+    if name is not None and not isinstance(name, str):
+        raise AuthorityError("the token is signed by an unknown key")
+    return name
+
+
+def peek_issuer(token: str) -> object:
+    """The issuer that a token claims, before anything is believed of it."""
+    try:
+        claims: Any = jwt.decode(token, options=_NOTHING)
+    except (jwt.PyJWTError, ValueError) as error:
+        raise AuthorityError("the token is malformed") from error
+    return claims.get("iss") if isinstance(claims, dict) else None
+
+
+def check_signature(token: str, key: PublicKey, *algorithms: str) -> dict[str, Any]:
+    """The claims of a token that this key has signed, by one of these algorithms."""
+    try:
+        claims = jwt.decode(token, key, algorithms=list(algorithms), options=_SIGNATURE_ONLY)
+    except (jwt.PyJWTError, ValueError) as error:
+        raise AuthorityError("the token's signature does not verify") from error
+    if not isinstance(claims, dict):
+        raise AuthorityError("the token is malformed")
+    return claims
+
+
+def check_claims(claims: Mapping[str, Any], issuer: str, audiences: frozenset[str], now: float) -> None:
+    """Raise AuthorityError for a token that is not of this issuer, for one of these audiences, and good now."""
+    _check_times(claims, now)
+    if claims.get("iss") != issuer:
+        raise AuthorityError("the token is of another issuer")
+    audience = claims.get("aud")
+    named = [audience] if isinstance(audience, str) else audience
+    if not isinstance(named, list) or not audiences.intersection(map(str, named)):
+        raise AuthorityError("the token is for another audience")
+
+
+def _check_times(claims: Mapping[str, Any], now: float) -> None:
+    expiry = claims.get("exp")
+    if not _is_number(expiry):
+        raise AuthorityError("the token has no expiry")
+    if now >= expiry:
+        raise AuthorityError("the token has expired")
+    for name in ("nbf", "iat"):
+        start = claims.get(name, 0)
+        if not _is_number(start) or start > now + _LEEWAY:
+            raise AuthorityError("the token is not valid yet")
 
 
 # Times, issuer and audience are checked here, against the clock that was passed in.
@@ -224,20 +250,28 @@ _SIGNATURE_ONLY: Any = {
 }
 
 
+_NOTHING: Any = {**_SIGNATURE_ONLY, "verify_signature": False}
+
+
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _account_of(claims: Mapping[str, Any]) -> tuple[str, str]:
+def read_account(claims: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and service account of the subject; raises AuthorityError where that is none."""
     subject = claims.get("sub")
     parts = subject.removeprefix(_SUBJECT).split(":") if isinstance(subject, str) else []
     if len(parts) != 2 or not str(subject).startswith(_SUBJECT) or not all(parts):
         raise AuthorityError("the token's subject is no service account")
-    namespace, name = parts
+    return parts[0], parts[1]
+
+
+def check_kubernetes_claims(claims: Mapping[str, Any], account: tuple[str, str]) -> None:
+    """Raise AuthorityError where Kubernetes' own claims do not say the same as the subject."""
+    namespace, name = account
     details = claims.get("kubernetes.io")
     if not isinstance(details, dict) or details.get("namespace") != namespace:
         raise AuthorityError("the token's claims disagree about its namespace")
-    account = details.get("serviceaccount")
-    if not isinstance(account, dict) or account.get("name") != name:
+    found = details.get("serviceaccount")
+    if not isinstance(found, dict) or found.get("name") != name:
         raise AuthorityError("the token's claims disagree about its service account")
-    return namespace, name

@@ -1,21 +1,24 @@
 """One way to believe callers, for the certificate service, the discovery servers and the debug pages.
 
-In: the trust domains of the mesh config and the keys of the token issuer. Out: an authenticator for `ca`, and the same
-in the form that `xds` asks for.
+In: the trust domains of the mesh config, the rule of an outside issuer and the keys of the mesh's own. Out: an
+authenticator for `ca`, and the same in the form that `xds` asks for.
 """
 
 import pathlib
 from collections.abc import Callable, Sequence
 
+from mizzen import settings
 from mizzen.api.mesh.config import MeshConfig
-from mizzen.ca import tokens
+from mizzen.ca import issuers, tokens
 from mizzen.ca.identity import (
     Authenticator,
     Call,
     CertificateAuthenticator,
     FirstAuthenticator,
     TokenAuthenticator,
+    TokenVerifier,
 )
+from mizzen.control.issuer_keys import FetchedKeys
 from mizzen.errors import AuthorityError
 from mizzen.model.spiffe import Identity, parse_spiffe
 from mizzen.xds import identity as xds_identity
@@ -27,12 +30,26 @@ def trusted_domains(mesh: MeshConfig) -> frozenset[str]:
     return frozenset((mesh.trust_domain, *mesh.trust_domain_aliases, *further))
 
 
-def build_authenticator(mesh: Callable[[], MeshConfig], verifier: tokens.KeyTokenVerifier | None) -> FirstAuthenticator:
-    """Certificates first, then tokens where there is a key to verify them."""
+def build_authenticator(mesh: Callable[[], MeshConfig], *verifiers: TokenVerifier | None) -> FirstAuthenticator:
+    """Certificates first, then tokens, by each verifier that there is."""
     methods: list[Authenticator] = [CertificateAuthenticator(lambda: trusted_domains(mesh()))]
-    if verifier is not None:
-        methods.append(TokenAuthenticator(verifier, lambda: mesh().trust_domain))
+    methods += [
+        TokenAuthenticator(verifier, lambda: mesh().trust_domain) for verifier in verifiers if verifier is not None
+    ]
     return FirstAuthenticator(methods)
+
+
+def load_issuer(config: settings.Settings, clock: Callable[[], float]) -> issuers.IssuerTokenVerifier | None:
+    """A verifier of the tokens that `JWT_RULE` trusts; None without a rule. Raises AuthorityError for a bad one."""
+    if not config.authority.jwt_rule:
+        return None
+    rule = issuers.parse_rule(config.authority.jwt_rule)
+    keys: issuers.KeySource = (
+        issuers.KnownKeys(issuers.decode_key_set(rule.jwks))
+        if rule.jwks
+        else FetchedKeys(rule.key_set_uri, config.key_sets)
+    )
+    return issuers.IssuerTokenVerifier(rule, keys, clock, config.authority.audiences)
 
 
 def load_verifier(

@@ -150,7 +150,7 @@ class KeySets:
         """Fetch once, at one of the places; what was wrong, or an empty text."""
         try:
             async with self._places:
-                text = await _fetch(uri, fetcher)
+                text = await fetch_key_set(uri, fetcher)
         except FetchError as error:
             _FAILED.inc()
             return str(error)
@@ -177,8 +177,8 @@ async def _sleep(seconds: float) -> None:
     await asyncio.sleep(seconds * random.uniform(1 - _JITTER, 1 + _JITTER))
 
 
-async def _fetch(uri: str, fetcher: Fetcher) -> str:
-    """The key set at a URL, or at the one that a discovery document there names."""
+async def fetch_key_set(uri: str, fetcher: Fetcher) -> str:
+    """The key set at a URL, or at the one that a discovery document there names; raises FetchError."""
     text, document = await _read(uri, fetcher)
     if document.keys is None and document.jwks_uri:
         text, document = await _read(document.jwks_uri, fetcher)

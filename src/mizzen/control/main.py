@@ -85,7 +85,8 @@ class ControlPlane:
         self._mesh = MeshSettings(options.mesh_config)
         self._stopping = asyncio.Event()
         verifier = callers.load_verifier(options.token_keys, options.token_issuer, config.authority.audiences, clock)
-        authenticator = callers.build_authenticator(lambda: self._mesh.config, verifier)
+        issuer = callers.load_issuer(config, clock)
+        authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier)
         self._running_authority = RunningAuthority(
             config.authority, options.ca_dir, self._mesh.config.trust_domain, clock
         )
@@ -112,8 +113,8 @@ class ControlPlane:
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
         self.ports: dict[str, int] = {}
         """The ports that are open, by flag."""
-        if verifier is None and options.secure is not None:
-            _log.warning("no --tokenKey is given, so callers on %s cannot prove who they are", options.secure)
+        if verifier is issuer is None and options.secure is not None:
+            _log.warning("neither --tokenKey nor JWT_RULE is given: callers on %s prove nothing", options.secure)
 
     def _open_console(self, authenticator: Authenticator, release: Release) -> http.Pages:
         """Let the debug console be asked over HTTP and over ADS."""

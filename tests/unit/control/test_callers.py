@@ -1,9 +1,13 @@
 """Who is believed, in the form that streams ask for it."""
 
+import json
 import pathlib
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from mizzen import settings
 from mizzen.api.mesh.merge import merge_mesh_config
 from mizzen.ca import tokens
 from mizzen.control import callers
@@ -63,3 +67,24 @@ def test_key_files_that_cannot_be_used_are_named(tmp_path: pathlib.Path) -> None
     (tmp_path / "bad.pem").write_text("nothing")
     with pytest.raises(AuthorityError, match=r"bad\.pem: .*no PEM key"):
         callers.load_verifier([str(tmp_path / "bad.pem")], "", (), lambda: NOW)
+
+
+async def test_an_outside_issuer_is_believed_beside_the_mesh_s_own() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    keys = {"keys": [json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key()))]}
+    rule = {"issuer": "https://issuer.example", "jwks": json.dumps(keys)}
+    issuer = callers.load_issuer(
+        settings.Settings(authority=settings.Authority(jwt_rule=json.dumps(rule))), lambda: NOW
+    )
+    own = tokens.KeyTokenVerifier((KEY.public_key(),), lambda: NOW)
+    found = callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, issuer, own))
+    claims = {"iss": rule["issuer"], "sub": "system:serviceaccount:shop:cart", "aud": "istio-ca", "exp": NOW + 9}
+    outside = jwt.encode(claims, key, algorithm="ES256")
+    inside = tokens.TokenIssuer(KEY, lambda: NOW).issue(tokens.ServiceAccount(namespace="shop", name="cart"))
+    for token in (outside, inside):
+        credentials = Credentials(metadata={"authorization": f"Bearer {token}"})
+        assert await found.authenticate(credentials) == (Identity("mesh.example", "shop", "cart"),)
+
+
+def test_without_a_rule_there_is_no_outside_issuer() -> None:
+    assert callers.load_issuer(settings.Settings(), lambda: NOW) is None
