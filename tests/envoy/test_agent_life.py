@@ -250,8 +250,8 @@ async def test_envoy_gives_up_root_and_still_reaches_its_sockets(control, tmp_pa
 
 def readable_envoy(folder: agent_runs.Path) -> dict[str, str]:
     """A link to Envoy's binary where everybody may run it; the checkout may lie in somebody's own folder."""
-    from mizzen.agent import supervisor
+    from mizzen.agent.binaries import find_envoy
 
     link = folder / "envoy"
-    os.link(supervisor.find_envoy("", ""), link)
+    os.link(find_envoy("", ""), link)
     return {"ENVOY_PATH": str(link)}

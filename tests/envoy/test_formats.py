@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from mizzen.agent.supervisor import find_envoy
+from mizzen.agent.binaries import find_envoy
 from mizzen.compile.filters import formats
 
 pytestmark = pytest.mark.envoy

@@ -17,7 +17,7 @@ from issuer import Issuer
 from jwt.algorithms import RSAAlgorithm
 
 from mizzen import protos, settings
-from mizzen.agent.supervisor import find_envoy
+from mizzen.agent.binaries import find_envoy
 from mizzen.api.closed import closed_namespace
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.api.policy import JWTRule, RequestAuthentication, RequestAuthenticationSpec

@@ -14,7 +14,7 @@ from ads_server import Serving
 from eventually import eventually
 
 from mizzen import protos
-from mizzen.agent.supervisor import find_envoy
+from mizzen.agent.binaries import find_envoy
 from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE
 
 NODE = "sidecar~127.0.0.1~front.shop~shop.svc.cluster.local"

@@ -15,7 +15,7 @@ from typing import Any
 from traffic_certificates import OTHER, ROOT
 
 from mizzen import protos
-from mizzen.agent.supervisor import find_envoy
+from mizzen.agent.binaries import find_envoy
 from mizzen.compile import resource, snapshot
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy

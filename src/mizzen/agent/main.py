@@ -18,6 +18,7 @@ import aiohttp
 from mizzen import observe
 from mizzen.agent import files, supervisor
 from mizzen.agent.admin import Admin
+from mizzen.agent.binaries import find_envoy
 from mizzen.agent.bootstrap import document, node
 from mizzen.agent.dns import proxy as dns_proxy
 from mizzen.agent.dns import resolvers
@@ -200,7 +201,7 @@ class Agent:
         flags, config = options.flags, options.config
         override = options.environ.get("ISTIO_BOOTSTRAP_OVERRIDE", "")
         return supervisor.Command(
-            binary=supervisor.find_envoy(flags.envoy_path or options.environ.get("ENVOY_PATH", ""), config.binary_path),
+            binary=find_envoy(flags.envoy_path or options.environ.get("ENVOY_PATH", ""), config.binary_path),
             bootstrap=options.folder / "envoy-rev.json",
             drain_seconds=round(config.drain_seconds),
             ipv6=options.pod.ipv6_only,

