@@ -10,6 +10,7 @@ from adsclient import CHANNEL_OPTIONS, Client, node
 
 from mizzen.compile.resource import CLUSTER, SECRET
 from mizzen.settings import Xds
+from mizzen.xds import metrics
 
 RESOURCES = [(CLUSTER, "a", "1"), (SECRET, "key", "1")]
 OPTIONS = (*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", HOST))
@@ -66,6 +67,14 @@ async def test_a_token_opens_a_stream_and_secrets(mesh):
         assert (await client.read()).names == ["key"]
         [connection] = serving.discovery.connections
         assert str(connection.identity) == "spiffe://cluster.local/ns/shop/sa/front"
+
+
+async def test_secrets_that_are_not_there_are_counted(mesh):
+    before = metrics.SECRET_ERRORS.value()
+    async with token_port(mesh) as serving, with_token(mesh, serving) as client:
+        await client.subscribe(SECRET, "key", "absent", "gone")
+        assert (await client.read()).names == ["key"]
+        assert metrics.SECRET_ERRORS.value() - before == 2
 
 
 async def test_a_certificate_opens_a_stream_and_secrets(mesh):

@@ -23,6 +23,9 @@ TRIGGERS = Counter("pilot_push_triggers", "Pushes to proxies, by the reason of t
 UPDATES = Counter("pilot_inbound_updates", "Changes received from the sources, by reason.", ("type",))
 REJECTS = Counter("pilot_total_xds_rejects", "Responses that a proxy rejected.", ("type",))
 INTERNAL_ERRORS = Counter("pilot_total_xds_internal_errors", "Resources that could not be compiled.")
+SECRET_ERRORS = Counter(
+    "pilot_sds_certificate_errors_total", "Secrets asked for that are not there or not for who asks."
+)
 EXPIRED_NONCES = Counter("pilot_xds_expired_nonce", "Requests that answered an outdated response.", ("type",))
 
 _REJECTS_OF = {

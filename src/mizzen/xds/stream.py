@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from mizzen import observe
-from mizzen.compile.resource import ResourceSet
+from mizzen.compile.resource import SECRET, ResourceSet
 from mizzen.errors import DecodeError
 from mizzen.model.proxy import Proxy
 from mizzen.xds import kinds, metrics
@@ -211,6 +211,8 @@ class Stream:
             if commit == self._roots.commits or attempt == _ATTEMPTS - 1:
                 break
             self._session.mark(watch.type_url for watch in watches)
+        if (secrets := targets.get(SECRET)) is not None:
+            metrics.SECRET_ERRORS.inc(len(self._session.watches[SECRET].names.difference(secrets.names)))
         return targets
 
     def _target(self, watch: Watch) -> ResourceSet | None:
