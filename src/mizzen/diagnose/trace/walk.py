@@ -8,7 +8,8 @@ import msgspec
 
 from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key
-from mizzen.diagnose.trace import branches, causes, connection, listeners, names, tls
+from mizzen.diagnose.trace import branches, connection, listeners, names, tls
+from mizzen.diagnose.trace.causes import find
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.journal import Journal
 from mizzen.diagnose.trace.request import Request
@@ -29,7 +30,7 @@ def trace(world: World, request: Request) -> Trace:
     walk = _Walk(world, request)
     answer = walk.start()
     journal = walk.journal
-    found = causes.find(world, request, answer, journal.steps)
+    found = find.find(world, request, answer, journal.steps)
     return Trace(
         steps=tuple(journal.steps),
         outcome=answer.outcome,

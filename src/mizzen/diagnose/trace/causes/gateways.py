@@ -1,0 +1,146 @@
+"""Why no route, no listener or no chain takes a request.
+
+In: a proxy and what it was asked. Out: the Gateway or VirtualService at fault: hosts that do not meet, a VirtualService
+bound to another gateway or exported elsewhere, a server that is not there, match rules that do not fit.
+"""
+
+from mizzen.api.meta import Key
+from mizzen.api.networking.gateway import Gateway
+from mizzen.diagnose.trace import names, virtual_hosts
+from mizzen.diagnose.trace.causes.found import Case, Found, selects
+from mizzen.diagnose.trace.causes.hosts import bound_virtual_services, unknown_host
+from mizzen.diagnose.trace.world import Workload
+from mizzen.incremental import Index
+from mizzen.model import mesh, services
+from mizzen.model import names as forms
+from mizzen.model.virtual_services import MESH_GATEWAY, VirtualServiceRef
+
+_gateways = Index("Gateway", "all traced", lambda _key, _gateway: ((),))
+
+
+def all_gateways(case: Case) -> list[tuple[Key, Gateway]]:
+    """All Gateways that users wrote."""
+    return [(Key(*key), case.db.input(Key(*key))) for key in case.db.lookup(_gateways, ())]
+
+
+def no_route(case: Case) -> Found:
+    """404 NR: no virtual host, or none of its routes."""
+    pod = case.pod(case.answer.side)
+    authority = virtual_hosts.strip_port(case.answer.about[2]) if len(case.answer.about) > 2 else ""
+    if "match" in case.answer.about:
+        return _no_match(case, authority)
+    if pod is None:
+        return Found(reason=case.answer.reason)
+    return _unserved(case, pod, authority) if pod.proxy == "router" else unknown_host(case)
+
+
+def _no_match(case: Case, authority: str) -> Found:
+    host = _full(case, authority)
+    refs = bound_virtual_services(case, host) or bound_virtual_services(case, authority)
+    passed = next((s.passed_over for s in reversed(case.steps) if s.link == "route" and s.passed_over), ())
+    reason = f"none of the routes of {authority} takes {case.request.path!r}"
+    if passed:
+        reason += f": {passed[-1]}"
+    fix = "add a route that takes it; one without match takes everything"
+    return case.blame(refs[0].key, reason, fix) if refs else Found(reason=reason, fix=fix)
+
+
+def _full(case: Case, authority: str) -> str:
+    first = case.first
+    resolved = names.resolve(case.world, first, authority) if first is not None else None
+    found = names.service_at(case.world, resolved.addresses[0]) if resolved is not None and resolved.addresses else None
+    return forms.service_host(found[0].name, found[0].namespace, case.world.domain) if found else authority
+
+
+# -- gateways --------------------------------------------------------------------------------------------------------
+
+
+def _served(case: Case, pod: Workload) -> list[tuple[Key, Gateway]]:
+    return [(key, gateway) for key, gateway in all_gateways(case) if selects(gateway.spec.selector, pod.labels)]
+
+
+def _unserved(case: Case, pod: Workload, host: str) -> Found:
+    """A gateway that has no virtual host for the host."""
+    served = _served(case, pod)
+    open_for = [key for key, gateway in served if _takes_host(gateway, host)]
+    refs = bound_virtual_services(case, host)
+    if not refs:
+        reason = f"no VirtualService speaks for {host}"
+        fix = f"create a VirtualService with host {host} and the gateway"
+        return Found(cause=case.world.cause(open_for[0]) if open_for else None, reason=reason, fix=fix)
+    ref = refs[0]
+    where = case.world.cause(ref.key)
+    bound = {f"{key.namespace}/{key.name}" for key, _ in served}
+    if not bound & set(ref.gateways):
+        return _unbound(case, ref, open_for)
+    if not open_for:
+        named = next(key for key, _ in served if f"{key.namespace}/{key.name}" in ref.gateways)
+        listed = ", ".join(_hosts(case, named))
+        reason = f"{case.world.cause(named)} takes {listed}, and {host} is none of them"
+        return case.blame(named, reason, f"add {host} to the hosts of its server")
+    default = tuple(mesh.mesh_config(case.db).default_virtual_service_export_to)
+    if not services.audience(ref.export_to, default, ref.namespace).includes(pod.namespace):
+        reason = f"{where} is not exported to {pod.namespace}, where the gateway runs"
+        return case.blame(ref.key, reason, f"add {pod.namespace} to its exportTo")
+    return case.blame(ref.key, f"{where} gives the gateway no route for {host}", "look at its hosts and matches")
+
+
+def _unbound(case: Case, ref: VirtualServiceRef, open_for: list[Key]) -> Found:
+    where = case.world.cause(ref.key)
+    wanted = f"{open_for[0].namespace}/{open_for[0].name}" if open_for else "the gateway"
+    listed = ", ".join(ref.gateways)
+    what = "the mesh only, as it names no gateway" if ref.gateways == (MESH_GATEWAY,) else listed
+    return case.blame(ref.key, f"{where} is bound to {what}, not to {wanted}", f"add {wanted} to spec.gateways")
+
+
+def _takes_host(gateway: Gateway, host: str) -> bool:
+    return any(forms.matches(h.rpartition("/")[2], host) for server in gateway.spec.servers for h in server.hosts)
+
+
+def _hosts(case: Case, key: Key) -> list[str]:
+    gateway: Gateway = case.db.input(key)
+    return [h for server in gateway.spec.servers for h in server.hosts]
+
+
+def no_listener(case: Case) -> Found:
+    """No gateway listens for the port."""
+    port = case.request.port
+    written = [(key, gateway) for key, gateway in all_gateways(case) if port in _ports(gateway)]
+    for key, gateway in written:
+        if not any(selects(gateway.spec.selector, pod.labels) for pod in case.world.gateways()):
+            wanted = ", ".join(f"{n}={v}" for n, v in sorted(gateway.spec.selector.items()))
+            reason = f"{case.world.cause(key)} selects pods with {wanted}, and no gateway has these labels"
+            return case.blame(key, reason, "correct the selector of the Gateway")
+    if written:
+        key = written[0][0]
+        return case.blame(key, f"{case.world.cause(key)} has port {port}, and no Service leads there", _SERVICE)
+    any_gateway = next(iter(all_gateways(case)), None)
+    fix = f"add a server with port {port} to a Gateway"
+    if any_gateway is None:
+        return Found(reason=case.answer.reason, fix=fix)
+    listed = ", ".join(str(p) for p in sorted(_ports(any_gateway[1])))
+    reason = f"no Gateway has a server on port {port}; {case.world.cause(any_gateway[0])} has {listed}"
+    return case.blame(any_gateway[0], reason, fix)
+
+
+_SERVICE = "correct the ports of the gateway's Service"
+
+
+def _ports(gateway: Gateway) -> set[int]:
+    return {server.port.number for server in gateway.spec.servers if server.port is not None}
+
+
+def no_chain(case: Case) -> Found:
+    """A listener without a chain for the connection: at a gateway, a server name that no server has."""
+    pod = case.pod(case.answer.side) or case.pod(case.steps[-1].side if case.steps else "")
+    sni = case.answer.about[1] if len(case.answer.about) > 1 else ""
+    served = _served(case, pod) if pod is not None and pod.proxy == "router" else []
+    if not served:
+        return Found(reason=case.answer.reason)
+    named = next((entry for entry in served if case.request.port in _ports(entry[1])), served[0])
+    listed = ", ".join(_hosts(case, named[0]))
+    if not case.request.is_tls:
+        reason = f"{case.world.cause(named[0])} expects TLS on this port, and the client speaks plain text"
+        return case.blame(named[0], reason, "call with https, or add a server for HTTP")
+    reason = f"{case.world.cause(named[0])} serves {listed}, and the client asks for {sni or 'no name'}"
+    return case.blame(named[0], reason, f"add {sni or 'the name'} to the hosts of a server")

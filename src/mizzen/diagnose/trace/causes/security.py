@@ -1,0 +1,203 @@
+"""Mutual TLS that does not agree, tokens and callers that are refused, secrets that are missing.
+
+In: the answer, and the objects of security. Out: the object at fault. Where client and server disagree about TLS, a
+DestinationRule that says so comes first: without it auto-mTLS would have agreed.
+"""
+
+import re
+
+from mizzen.api.meta import Key
+from mizzen.api.networking.envoy_filter import EnvoyFilter
+from mizzen.api.networking.gateway import Gateway
+from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication
+from mizzen.diagnose.trace.causes.found import Case, Found, selects
+from mizzen.diagnose.trace.causes.gateways import all_gateways, no_chain
+from mizzen.diagnose.trace.verdict import Cause
+from mizzen.diagnose.trace.world import Workload
+from mizzen.incremental import Index
+from mizzen.model import mesh, policies, workloads
+
+_RULE = re.compile(r"ns\[(?P<namespace>[^\]]*)\]-policy\[(?P<name>[^\]]*)\]-rule\[(?P<rule>\d+)\]")
+_peers = Index("PeerAuthentication", "all traced", lambda _key, _policy: ((),))
+_filters = Index("EnvoyFilter", "all traced", lambda _key, _filter: ((),))
+
+
+# -- mutual TLS ------------------------------------------------------------------------------------------------------
+
+
+def plain_text_to_strict(case: Case) -> Found:
+    """A server that takes mutual TLS only, and a client that does not speak it."""
+    server, client = _server(case), case.first
+    rule = _client_rule(case)
+    policy = strict_policy(case, server) if server is not None else None
+    if server is not None and server.proxy == "router" and rule is None:
+        return no_chain(case)
+    if rule is not None:
+        reason = f"{rule} has the client speak plain text or TLS of its own, and {_named(policy, 'the server')}"
+        return Found(cause=rule, reason=f"{reason} takes mutual TLS only", fix="set its tls.mode to ISTIO_MUTUAL")
+    why = "has no sidecar" if client is not None and client.proxy != "sidecar" else "speaks plain text"
+    who = client.reference if client is not None else "the client"
+    reason = f"{who} {why}, and {_named(policy, 'the server')} takes mutual TLS only (STRICT)"
+    return Found(cause=policy, reason=reason, fix="give the client a sidecar, or set the mode to PERMISSIVE")
+
+
+def _named(cause: Cause | None, otherwise: str) -> str:
+    return str(cause) if cause is not None else otherwise
+
+
+def _server(case: Case) -> Workload | None:
+    """The last proxy on the way."""
+    return next((p for step in reversed(case.steps) if (p := case.pod(step.side)) is not None), None)
+
+
+def _client_rule(case: Case) -> Cause | None:
+    """The DestinationRule that shaped the last cluster before the server."""
+    origin = case.origin("cluster")
+    return origin if origin is not None and origin.kind == "DestinationRule" and _sets_tls(case, origin) else None
+
+
+def _sets_tls(case: Case, rule: Cause) -> bool:
+    found = case.db.input(Key("DestinationRule", rule.namespace, rule.name))
+    if found is None:
+        return False
+    own = [found.spec.traffic_policy, *(subset.traffic_policy for subset in found.spec.subsets)]
+    levels = [p.tls for p in own if p is not None]
+    levels += [port.tls for p in own if p is not None for port in p.port_level_settings]
+    return any(tls is not None for tls in levels)
+
+
+def strict_policy(case: Case, server: Workload) -> Cause | None:
+    """The PeerAuthentication by which the server takes mutual TLS only."""
+    labels = workloads.freeze(server.labels)
+    root = mesh.root_namespace(case.db)
+    found: list[tuple[int, tuple[float, str, str], Key]] = []
+    for key in case.db.lookup(_peers, ()):
+        policy: PeerAuthentication = case.db.input(Key(*key))
+        general = policies.is_general(policy)
+        own = policy.metadata.namespace == server.namespace
+        selector = policy.spec.selector.match_labels if policy.spec.selector is not None else {}
+        modes = [policy.spec.mtls, *policy.spec.port_level_mtls.values()]
+        if not any(mode is not None and mode.mode == "STRICT" for mode in modes):
+            continue
+        if own and not general and selects(selector, dict(labels)):
+            found.append((0, policy.metadata.age_order, Key(*key)))
+        elif general and (own or policy.metadata.namespace == root):
+            found.append((1 if own else 2, policy.metadata.age_order, Key(*key)))
+    return case.world.cause(min(found)[2]) if found else None
+
+
+def disagreement(case: Case) -> Found:
+    """A handshake that fails."""
+    rule = _client_rule(case)
+    reason = case.answer.reason
+    if rule is not None:
+        return Found(
+            cause=rule, reason=f"{reason} ({rule})", fix="correct its tls settings, or leave them to auto-mTLS"
+        )
+    server = _server(case)
+    if server is None:
+        return Found(reason=reason)
+    if case.answer.link == "secret":
+        return missing_secret(case)
+    if not server.proxy:
+        fix = "give the pod a sidecar, or take the label security.istio.io/tlsMode from it"
+        return case.blame(Key("Pod", server.namespace, server.name), reason, fix)
+    policy = strict_policy(case, server)
+    return Found(cause=policy, reason=reason, fix="compare both sides with `mizzen proxy-config secret`")
+
+
+# -- secrets ---------------------------------------------------------------------------------------------------------
+
+
+def missing_secret(case: Case) -> Found:
+    """A secret that a proxy should have: the Gateway or rule that names it, or the Secret that is no use."""
+    name = next((part for part in case.answer.about if "://" in part), "")
+    bare = name.partition("://")[2].rpartition("/")[2].removesuffix("-cacert")
+    server = _server(case)
+    if bare and server is not None:
+        secret = Key("Secret", server.namespace, bare)
+        if case.db.input(secret) is not None:
+            reason = f"{case.world.cause(secret)} holds no usable certificate and key"
+            return case.blame(secret, reason, "replace its tls.crt and tls.key")
+        for key, gateway in all_gateways(case):
+            if _names_credential(gateway, bare):
+                reason = f"{case.world.cause(key)} names the Secret {bare}, which namespace {server.namespace} lacks"
+                return case.blame(
+                    key, reason, f"create the Secret {server.namespace}/{bare}, or correct credentialName"
+                )
+    rule = _client_rule(case)
+    return Found(cause=rule, reason=case.answer.reason, fix="create the Secret, or correct credentialName")
+
+
+def _names_credential(gateway: Gateway, name: str) -> bool:
+    return any(
+        server.tls is not None and name in (server.tls.credential_name, *server.tls.credential_names)
+        for server in gateway.spec.servers
+    )
+
+
+# -- policies --------------------------------------------------------------------------------------------------------
+
+
+def denied(case: Case) -> Found:
+    """An AuthorizationPolicy: the one whose rule matched, or for none the one that came nearest."""
+    server = case.pod(case.answer.side)
+    matched = _RULE.search(case.answer.details)
+    if matched is not None:
+        key = Key("AuthorizationPolicy", matched["namespace"], matched["name"])
+        reason = f"rule {matched['rule']} of {case.world.cause(key)} denies it"
+        return case.blame(key, reason, "narrow that rule, or send what it does not match")
+    nearest = next((v for s in reversed(case.steps) for n, v in s.facts if n == "nearest miss"), "")
+    near = _RULE.search(nearest)
+    if near is not None:
+        key = Key("AuthorizationPolicy", near["namespace"], near["name"])
+        missed = nearest.partition(": ")[2]
+        reason = f"no rule allows it; rule {near['rule']} of {case.world.cause(key)} comes nearest: {missed}"
+        return case.blame(key, reason, "add a rule that allows it")
+    if server is None:
+        return Found(reason=case.answer.reason)
+    for policy in policies.authorization_policies(case.db, server.namespace, workloads.freeze(server.labels)):
+        if policy.spec.action == "ALLOW" and not policy.spec.rules:
+            key = Key("AuthorizationPolicy", policy.metadata.namespace, policy.metadata.name)
+            reason = f"{case.world.cause(key)} has no rules and allows nothing"
+            return case.blame(key, reason, "add rules that allow what should pass")
+    return _first_allowing(case, server)
+
+
+def _first_allowing(case: Case, server: Workload) -> Found:
+    """Connections: rules that only HTTP can meet are left out of what is enforced."""
+    labels = workloads.freeze(server.labels)
+    for policy in policies.authorization_policies(case.db, server.namespace, labels):
+        if isinstance(policy, AuthorizationPolicy) and policy.spec.action == "ALLOW":
+            key = Key("AuthorizationPolicy", policy.metadata.namespace, policy.metadata.name)
+            return case.blame(key, f"no rule of {case.world.cause(key)} allows the connection", "add such a rule")
+    return Found(reason=case.answer.reason)
+
+
+def refused_token(case: Case) -> Found:
+    """The RequestAuthentication that judged the token."""
+    server = case.pod(case.answer.side)
+    if server is None:
+        return Found(reason=case.answer.reason)
+    rules = policies.request_authentications(case.db, server.namespace, workloads.freeze(server.labels))
+    issuers = set(case.answer.about[1:])
+    for policy in rules:
+        if any(rule.issuer in issuers for rule in policy.spec.jwt_rules):
+            key = Key("RequestAuthentication", policy.metadata.namespace, policy.metadata.name)
+            reason = f"{case.world.cause(key)} refuses the token: {case.answer.reason}"
+            return case.blame(key, reason, "send a token of a configured issuer, unexpired and rightly signed")
+    return Found(reason=case.answer.reason)
+
+
+def rate_limited(case: Case) -> Found:
+    """The EnvoyFilter that put the limit there."""
+    server = case.pod(case.answer.side)
+    root = mesh.root_namespace(case.db)
+    for key in case.db.lookup(_filters, ()):
+        found: EnvoyFilter = case.db.input(Key(*key))
+        selector = found.spec.workload_selector
+        applies = server is None or selector is None or selects(selector.labels, server.labels)
+        if applies and (server is None or key[1] in (server.namespace, root)) and "ratelimit" in str(found.spec):
+            reason = f"{case.world.cause(Key(*key))} limits requests at {case.answer.side}"
+            return case.blame(Key(*key), reason, "raise its limit")
+    return Found(reason=case.answer.reason, fix="raise the limit")
