@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mizzen.analysis import analyzers, cluster, precheck, settings
+from mizzen.analysis import analyzers, cluster, left_out, precheck, settings
 from mizzen.analysis.findings import Finding
 from mizzen.analysis.rules.services import REMOTE
 from mizzen.api.decode import decode_object
@@ -66,7 +66,10 @@ def engine_of(
     return engine
 
 
-def find(engine: Engine, *, with_precheck: bool = False) -> tuple[Finding, ...]:
+def find(
+    engine: Engine, *, with_precheck: bool = False, more: Iterable[analyzers.Analyzer] = ()
+) -> tuple[Finding, ...]:
     """Everything that is found."""
-    found = analyzers.run(engine, analyzers.select(engine).executed)
+    found = analyzers.run(engine, (*analyzers.select(engine).executed, *more))
+    found = (*found, *left_out.find(engine, found))
     return (*found, *precheck.check_all(engine)) if with_precheck else found

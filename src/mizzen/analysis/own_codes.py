@@ -9,12 +9,14 @@ FIELD_NOT_IN_FORCE = Message(
     "MZ0002",
     "FieldNotInForce",
     "Error",
-    "The policy cannot be read as it stands, so everything that it selects is denied: %s",
+    "The policy cannot be read as it stands, so %s: %s",
 )
 DEFINED_TWICE = Message(
     "MZ0003", "DefinedTwice", "Warning", "The object stands a second time at %s, where it has no effect."
 )
 REFUSED_BY_SCHEMA = Message("MZ0004", "RefusedBySchema", "Error", "The API server would refuse the object: %s")
+LEFT_OUT = Message("MZ0005", "LeftOut", "Error", "Not in force: %s")
+WITHOUT_EFFECT = Message("MZ0006", "WithoutEffect", "Warning", "Not in force: %s")
 HOST_NEVER_ROUTED = Message(
     "MZ0101", "HostNeverRouted", "Warning", "No proxy routes the host %s of this VirtualService: %s."
 )
@@ -73,6 +75,8 @@ _ALL = (
     FIELD_NOT_IN_FORCE,
     DEFINED_TWICE,
     REFUSED_BY_SCHEMA,
+    LEFT_OUT,
+    WITHOUT_EFFECT,
     HOST_NEVER_ROUTED,
     SUBSET_WITHOUT_ENDPOINTS,
     PROTOCOL_MISMATCH,

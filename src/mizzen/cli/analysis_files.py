@@ -2,23 +2,26 @@
 
 In: files, folders and stdin. Out: `Manifests`: objects by key, the place of each, conditions written in statuses,
 Problems of decoding, and an `Account` for every document. A later path replaces objects of an earlier one; within one
-path the first of two stays. What is no object (values files, patches, empty documents) is passed over and accounted
-for; what claims to be one and cannot be read is an error.
+path the first of two stays. What is no object (values files, patches, templates before they are rendered, empty
+documents) is passed over and accounted for; what claims to be one and cannot be read is an error, and a policy among
+these is told to deny.
 """
 
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from mizzen.analysis.cluster import Condition, decode_cluster_object, read_conditions
+from mizzen.api.closed import Closed
 from mizzen.api.decode import Decoded, decode_object, unfold_lists
 from mizzen.api.kinds import is_our_group
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
-from mizzen.sources import documents, tree
+from mizzen.sources import documents, entries, judgement, tree
 
 STDIN = "-"
 _REVISION = "istio.io/rev"
@@ -29,7 +32,14 @@ _HOLD_CONDITIONS = frozenset({"Gateway", "HTTPRoute", "GRPCRoute"}) | {
     "AuthorizationPolicy",
 }
 
-Outcome = Literal["read", "replaced", "duplicate", "other revision", "not read", "no object", "empty", "error"]
+Outcome = Literal[
+    "read", "duplicate", "other revision", "not read", "no object", "no text", "template", "empty", "error"
+]
+
+_TEMPLATE = re.compile(r"^[ \t-]*(?:\{\{|\{%)|:[ \t]+\{\{", re.MULTILINE)
+"""A directive at the beginning of a line or of a value: text that is to become YAML."""
+_CLAIM = re.compile(r"""^[ \t{,-]*["']?(?:apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
+_CLAIM_BYTES = b"apiVersion"
 
 
 class Place(NamedTuple):
@@ -70,6 +80,8 @@ class Manifests(msgspec.Struct, kw_only=True):
     conditions: dict[Key, tuple[Condition, ...]] = {}
     problems: list[Problem] = []
     """Of objects that were read all the same."""
+    closed: list[tuple[Closed, Place, str]] = []
+    """Policies that cannot be read, and why; what stands for each denies."""
     doubles: list[tuple[Key, str]] = []
     """Objects that stand twice, with the place of the one that counts."""
     accounts: list[Account] = []
@@ -123,6 +135,8 @@ class _Reader:
         self._asked = asked
         self._own: set[Key] = set()
         """What this path holds so far."""
+        self._ordinal = 0
+        """Of the document in its file."""
 
     def read_file(self, name: str) -> None:
         """One file."""
@@ -138,21 +152,42 @@ class _Reader:
         try:
             text = tree.decode_text(content)
         except tree.Unreadable as unreadable:
-            self._fail(name, "", f'errors parsing content "{name}": {unreadable}')
+            if _CLAIM_BYTES in content:
+                self._fail(name, "", f'errors parsing content "{name}": {unreadable}')
+            else:
+                self._into.accounts.append(Account(name, "", "no text", str(unreadable)))
             return
         is_json = name.endswith(".json")
-        chunks = [documents.Chunk(text, 1)] if is_json else documents.split_yaml(text)
-        for index, (part, line) in enumerate(chunks):
+        self._ordinal = 0
+        for part, line in [documents.Chunk(text, 1)] if is_json else documents.split_yaml(text):
             try:
                 found = documents.parse_json(part) if is_json else documents.parse_yaml(part)
             except documents.DocumentError as bad:
-                where = f"{name}:{line - 1 + bad.line}"
-                self._fail(where, "", f'errors parsing content "{name}": error processing {name}[{index}]: {bad}')
+                self._read_broken(name, part, line, bad)
+                self._ordinal += 1
                 continue
             locator = documents.Locator(part)
             for number, document in enumerate(found):
                 place = Place(name, line - 1 + document.line, line - 1, number, locator)
                 self._read_document(place, document.value)
+                self._ordinal += 1
+
+    def _read_broken(self, name: str, part: str, line: int, bad: documents.DocumentError) -> None:
+        """A document that does not parse: a template, a text that is no object, or an object that is broken."""
+        where = f"{name}:{line - 1 + bad.line}"
+        if _TEMPLATE.search(part):
+            self._into.accounts.append(Account(where, "", "template", str(bad)))
+        elif not _CLAIM.search(part):
+            self._into.accounts.append(Account(where, "", "no object", str(bad)))
+        else:
+            self._fail(where, "", self._unprocessed(name, str(bad)))
+            for entry in entries.unreadable(part, bad):
+                if entry.stand_in is not None:
+                    place = Place(name, line - 1 + entry.line, line - 1, 0, documents.Locator(part))
+                    self._into.closed.append((entry.stand_in, place, str(bad)))
+
+    def _unprocessed(self, name: str, why: str) -> str:
+        return f'errors parsing content "{name}": error processing {name}[{self._ordinal}]: {why}'
 
     def _read_document(self, place: Place, value: Any) -> None:
         if value is None:
@@ -170,10 +205,13 @@ class _Reader:
             self._read_object(place._replace(item=where, line=line), item)
 
     def _read_object(self, place: Place, raw: Any) -> None:
-        if not isinstance(raw, dict) or not ("apiVersion" in raw or "kind" in raw):
+        if not isinstance(raw, dict) or not judgement.claims_to_be_object(raw):
             self._account(place, "", "no object")
             return
         subject = _subject(raw)
+        if _is_template(raw):
+            self._account(place, subject, "template")
+            return
         other = decode_cluster_object(raw)
         if other is not None:
             self._take(place, subject, *other)
@@ -190,11 +228,14 @@ class _Reader:
                     self._into.conditions[decoded.key] = conditions
         elif decoded.outcome == "not-read":
             self._account(place, subject, "not read")
+        elif decoded.key is None and _is_named_later(raw):
+            self._account(place, subject, "not read", "its name is yet to be generated")
         else:
-            detail = "; ".join(str(problem) for problem in decoded.problems)
-            where = f"{place.file}[{place.document}]"
-            text = f'errors parsing content "{place.file}": error processing {where}: {detail}'
-            self._fail(place.reference(), subject, text)
+            self._fail(place.reference(), subject, self._unprocessed(place.file, "; ".join(map(str, decoded.problems))))
+            stand_in = judgement.find_stand_in(decoded, raw)
+            if stand_in is not None:
+                why = "; ".join(f"{problem.path}: {problem.message}" for problem in decoded.problems)
+                self._into.closed.append((stand_in, place, why))
 
     def _take(self, place: Place, subject: str, key: Key, found: Object) -> bool:
         """Put an object into force, unless this path has it already."""
@@ -221,6 +262,18 @@ class _Reader:
     def _fail(self, reference: str, subject: str, text: str) -> None:
         self._into.accounts.append(Account(reference, subject, "error", text))
         self._into.errors.append(text)
+
+
+def _is_template(raw: dict[str, Any]) -> bool:
+    """Whether what names the object is still a template."""
+    metadata = raw.get("metadata")
+    names = metadata if isinstance(metadata, dict) else {}
+    return any("{{" in str(text) for text in (raw.get("kind"), names.get("name"), names.get("namespace")))
+
+
+def _is_named_later(raw: dict[str, Any]) -> bool:
+    metadata = raw.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("generateName")) and not metadata.get("name")
 
 
 def _subject(raw: dict[str, Any]) -> str:

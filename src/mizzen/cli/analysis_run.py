@@ -10,11 +10,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mizzen.analysis import analyzers, own_codes, reports
+import msgspec
+
+from mizzen.analysis import analyzers, catalogue, left_out, own_codes, reports
 from mizzen.analysis.findings import Finding, report
 from mizzen.analysis.reports import Fingerprint, Suppression
 from mizzen.analysis.settings import Settings
+from mizzen.api.closed import EFFECTS, effect_of
 from mizzen.api.meta import Key
+from mizzen.api.problems import Problem
 from mizzen.cli import analysis_files, analysis_since
 from mizzen.cli.analysis_files import Manifests
 from mizzen.cli.analysis_mesh import Mesh
@@ -78,15 +82,17 @@ def _load(asked: Asked, paths: Sequence[str], stdin: bytes) -> Manifests:
 
 
 def _find(asked: Asked, mesh: Mesh, selection: analyzers.Selection, manifests: Manifests) -> list[Finding]:
-    found = analyzers.run(mesh.engine, selection.executed)
-    read = () if asked.analyzers else tuple(_reading_findings(manifests))
+    found: Sequence[Finding] = analyzers.run(mesh.engine, selection.executed)
+    if not asked.analyzers:
+        found = _joined(found, _reading_findings(manifests))
+        found += left_out.find(mesh.engine, found)
 
     def annotations(key: Key) -> Mapping[str, str]:
         owner = manifests.objects.get(key)
         return owner.metadata.annotations if owner is not None else {}
 
     return reports.filter_findings(
-        (*found, *read),
+        found,
         namespace="" if asked.all_namespaces else asked.namespace,
         suppressions=asked.suppressions,
         annotations=annotations,
@@ -97,12 +103,53 @@ def _reading_findings(manifests: Manifests) -> list[Finding]:
     """What decoding found in objects that were read, and objects that stand twice."""
     findings = []
     for problem in manifests.problems:
-        message = own_codes.FIELD_NOT_IN_FORCE if problem.level == "error" else own_codes.FIELD_NOT_READ
         text = f"{problem.path}: {problem.message}" if problem.path else problem.message
-        findings.append(report(message, problem.key, text, path=problem.path))
-    for key, place in manifests.doubles:
-        findings.append(report(own_codes.DEFINED_TWICE, key, place))
+        effect = _effect(problem) if problem.level == "error" else ""
+        if effect:
+            findings.append(report(own_codes.FIELD_NOT_IN_FORCE, problem.key, effect, text, path=problem.path))
+        else:
+            findings.append(report(own_codes.FIELD_NOT_READ, problem.key, text, path=problem.path))
+    for closed, place, why in manifests.closed:
+        key = Key(type(closed).__name__, closed.metadata.namespace, closed.metadata.name)
+        manifests.places.setdefault(key, place)
+        findings.append(report(own_codes.FIELD_NOT_IN_FORCE, key, effect_of(closed).message, why))
+    for key, first in manifests.doubles:
+        findings.append(report(own_codes.DEFINED_TWICE, key, first))
     return findings
+
+
+def _effect(problem: Problem) -> str:
+    """What a policy does that has a field nobody knows; no other kind fails for that."""
+    own = problem.key.kind if problem.key is not None else ""
+    return next((effect.message for kind, effect in EFFECTS.items() if kind == own), "")
+
+
+def _joined(found: Sequence[Finding], read: Sequence[Finding]) -> list[Finding]:
+    """All findings, with one alone for a field that nobody knows and for what is wrong without it.
+
+    Of a policy that is the one that says what it denies; else the rule's, which is graver, with the field in it.
+    """
+    kept = dict.fromkeys(found)
+    fields: list[Finding] = []
+    for each in read:
+        same = [known for known in kept if _is_due_to(known, each)]
+        for known in same:
+            del kept[known]
+        if each.code == own_codes.FIELD_NOT_READ.code and same:
+            kept |= dict.fromkeys(msgspec.structs.replace(k, message=f"{k.message} ({_field(each)})") for k in same)
+        else:
+            fields.append(each)
+    return [*kept, *fields]
+
+
+def _is_due_to(finding: Finding, read: Finding) -> bool:
+    """Whether what a rule refuses is the place in which a field is written that nobody knows."""
+    is_refusal = finding.code == catalogue.SCHEMA_VALIDATION_ERROR.code and finding.key == read.key
+    return is_refusal and bool(finding.path) and read.path.startswith(f"{finding.path}.")
+
+
+def _field(read: Finding) -> str:
+    return read.message.partition(": ")[2]
 
 
 def _reference(finding: Finding, manifests: Manifests) -> str:

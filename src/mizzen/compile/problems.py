@@ -25,8 +25,10 @@ from mizzen.model.convert.status.objects import STATUSES, status
 from mizzen.model.scope import ScopeId
 from mizzen.model.virtual_services import MESH_GATEWAY, qualify_gateway
 
-UNUSABLE = "not-compiled"
+NOT_COMPILED = "not-compiled"
 SHADOWED = "shadowed"
+UNUSABLE = (NOT_COMPILED, "unusable-patch", "unusable-route", "unusable-server")
+"""What cannot be in force as it is written; other codes are of what others overrule, or nobody takes."""
 _WEB = 80
 _KINDS = frozenset(kind.name for kind in KINDS)
 
@@ -71,7 +73,7 @@ def _failure(raised: Raised) -> Problem:
     key = next((each for each in (*named, *read) if each.kind in _KINDS), None)
     reason = f"{type(raised.error).__name__}: {raised.error}"
     effect = "everything that it selects is denied" if raised.function is _COMPILED_POLICY else "left out"
-    return Problem(key=key, code=UNUSABLE, message=f"{effect}, for it cannot be compiled: {reason}")
+    return Problem(key=key, code=NOT_COMPILED, message=f"{effect}, for it cannot be compiled: {reason}")
 
 
 # -- by kind --------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
 from mizzen.sources import documents
 from mizzen.sources.documents import Document, DocumentError, Locator
-from mizzen.sources.judgement import close_namespace, judge
+from mizzen.sources.judgement import claims_to_be_object, close_namespace, judge
 
 Outcome = Literal["decoded", "failed", "not-read", "not-an-object", "empty", "unreadable"]
 
@@ -64,7 +64,7 @@ def _read(text: str, parse: Callable[[str], list[Document]]) -> tuple[Entry, ...
     try:
         found = parse(text)
     except DocumentError as error:
-        return tuple(_unreadable(text, error))
+        return tuple(unreadable(text, error))
     return tuple(_entries(found, Locator(text)))
 
 
@@ -84,7 +84,7 @@ def _document_entries(document: Document, index: int, locator: Locator) -> Itera
     value = document.value
     if value is None:
         yield Entry(outcome="empty", line=document.line)
-    elif not isinstance(value, dict) or not ("apiVersion" in value or "kind" in value):
+    elif not claims_to_be_object(value):
         yield Entry(outcome="not-an-object", line=document.line)
     else:
         items = list(unfold_lists(value))
@@ -118,7 +118,7 @@ def _placed(
         yield (locator.find_line(index, path) if problem.path else line), problem
 
 
-def _unreadable(text: str, error: DocumentError) -> Iterator[Entry]:
+def unreadable(text: str, error: DocumentError) -> Iterator[Entry]:
     """A text that does not parse; for each policy that it seems to hold, one that is closed for its whole namespace."""
     found = list(_POLICY_LINE.finditer(text))
     if not found:

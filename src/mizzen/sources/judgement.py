@@ -4,14 +4,18 @@ The same rules for every source: an object of the Gateway API that no API server
 a policy of security.istio.io that failed is closed (`api.closed`), for all that it selects or for its whole namespace.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from mizzen.api.closed import EFFECTS, Closed, closed_namespace, closed_policy
 from mizzen.api.decode import Decoded, decode_object
+from mizzen.api.kinds import KINDS
 from mizzen.api.problems import Problem
 from mizzen.api.validate.objects import is_refused, validate_object
+
+_KINDS = frozenset(kind.kind for kind in KINDS)
 
 
 class Judgement(NamedTuple):
@@ -24,6 +28,17 @@ class Judgement(NamedTuple):
     """What to serve when there is no earlier version of an object that failed."""
 
 
+def claims_to_be_object(value: object) -> bool:
+    """Whether plain data is meant as an object: it has a kind, and an apiVersion unless the kind is one that is read.
+
+    Values, patches and charts' own files have one or the other at most.
+    """
+    if not isinstance(value, Mapping):
+        return False
+    kind = value.get("kind")
+    return bool(kind) and ("apiVersion" in value or (isinstance(kind, str) and kind in _KINDS))
+
+
 def judge(value: object) -> Judgement:
     """Never raises for what a user wrote."""
     decoded = decode_object(value)
@@ -32,7 +47,7 @@ def judge(value: object) -> Judgement:
         problems += validate_object(decoded.key, decoded.object)
         if is_refused(decoded.object, problems):
             decoded = msgspec.structs.replace(decoded, outcome="failed", object=None)
-    return Judgement(decoded, problems, _close(decoded, value))
+    return Judgement(decoded, problems, find_stand_in(decoded, value))
 
 
 def close_namespace(kind: Any, name: object, namespace: object) -> Closed:
@@ -44,7 +59,7 @@ def close_namespace(kind: Any, name: object, namespace: object) -> Closed:
     )
 
 
-def _close(decoded: Decoded, value: object) -> Closed | None:
+def find_stand_in(decoded: Decoded, value: object) -> Closed | None:
     """What stands in for a policy that failed."""
     kind = value.get("kind") if isinstance(value, dict) else None
     if decoded.outcome != "failed" or not isinstance(value, dict) or kind not in EFFECTS:

@@ -25,8 +25,21 @@ HERE = pathlib.Path(__file__).parent
 REFERENCE = analysed.read_yaml(HERE / "codes.yaml")
 OWN = analysed.read_yaml(HERE / "own.yaml")
 CASES = {**REFERENCE["codes"], **OWN["codes"]}
-# Made in a test of their own, since no object makes them: a bug of ours, and what reading files finds.
-ELSEWHERE = {"IST0001", "MZ0001", "MZ0002", "MZ0003"}
+# What reading files finds, in tests of its own: test_analysis_files and test_analyze.
+ELSEWHERE = {"MZ0001", "MZ0002", "MZ0003"}
+ALL_CODES = sorted({*CATALOGUE, *OWN_CODES} - ELSEWHERE)
+
+
+def _raise_for_one(db: Engine, key: Key) -> tuple[Finding, ...]:
+    del db
+    if key.name == "raises":
+        raise KeyError(key.name)
+    return ()
+
+
+RAISING = analyzers.Analyzer(
+    name="test.Raising", description="Raises for one Pod", checks=((("Pod",), _raise_for_one),)
+)
 
 
 def _certificate() -> dict[str, str]:
@@ -48,30 +61,45 @@ def _filled(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _codes(case: dict[str, Any], which: str) -> set[str]:
-    objects = _filled([*([] if case.get("bare") else REFERENCE["common"]), *case.get(which, [])])
+def _input(case: dict[str, Any], which: str) -> tuple[list[dict[str, Any]], Any]:
+    """The objects of one side of a pair, and what is known of a live cluster."""
     facts = case.get("facts_silent", case.get("facts")) if which == "silent" else case.get("facts")
+    return case.get(which, []), facts
+
+
+def _codes(case: dict[str, Any], which: str) -> set[str]:
+    own, facts = _input(case, which)
+    objects = _filled([*([] if case.get("bare") else REFERENCE["common"]), *own])
     engine = analysed.engine_of(
         objects, mesh=case.get("mesh"), networks=case.get("networks"), facts=facts, remote=case.get("remote", ())
     )
-    return {finding.code for finding in analysed.find(engine, with_precheck=bool(case.get("precheck")))}
+    found = analysed.find(engine, with_precheck=bool(case.get("precheck")), more=[RAISING])
+    return {finding.code for finding in found}
 
 
-def test_every_code_is_in_the_table() -> None:
-    assert set(CASES) | ELSEWHERE == set(CATALOGUE) | set(OWN_CODES)
+def test_the_table_holds_the_reference_s_codes_and_ours_and_no_others() -> None:
+    assert set(CASES) == set(ALL_CODES)
+    assert set(REFERENCE["codes"]) == set(CATALOGUE)
     assert len(CATALOGUE) == 68
+
+
+@pytest.mark.parametrize("code", ALL_CODES)
+def test_every_code_has_input_that_fires_it_and_other_input_that_does_not(code: str) -> None:
+    assert code in CASES
+    fires, silent = _input(CASES[code], "fires"), _input(CASES[code], "silent")
+    assert fires != silent
 
 
 def test_the_common_objects_are_in_order() -> None:
     assert _codes({}, "fires") == set()
 
 
-@pytest.mark.parametrize("code", CASES)
+@pytest.mark.parametrize("code", ALL_CODES)
 def test_code_fires(code: str) -> None:
     assert code in _codes(CASES[code], "fires")
 
 
-@pytest.mark.parametrize("code", CASES)
+@pytest.mark.parametrize("code", ALL_CODES)
 def test_code_is_silent_on_what_is_nearly_the_same(code: str) -> None:
     found = _codes(CASES[code], "silent")
     assert code not in found
