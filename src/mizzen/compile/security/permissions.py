@@ -23,6 +23,7 @@ _uri_template_v3 = protos.package("envoy.extensions.path.match.uri_template.v3")
 _EXPERIMENTAL = "experimental.envoy.filters."
 _MAX_PORT = 65535
 _OPERATORS = ("{*}", "{**}")
+_LONGEST_TEMPLATE = 256
 _LITERAL = re.compile(r"[a-zA-Z0-9\-._~%!$&'()+,;:@=]+")
 
 
@@ -41,8 +42,12 @@ def _path(value: str) -> dict[str, Any]:
 
 
 def _is_template(value: str) -> bool:
-    """Whether Envoy would read it: operators are whole segments, and none follows the one for any number of them."""
-    rest = value.strip("/").split("/")
+    """Whether Envoy would read it: one slash before each segment and perhaps one at the end, operators as whole
+    segments, and none after the one for any number of them. Envoy ends at a listener with one that it cannot read.
+    """
+    if not value.startswith("/") or len(value.replace("{", "").replace("}", "")) > _LONGEST_TEMPLATE:
+        return False
+    rest = value.removesuffix("/")[1:].split("/")
     if "{**}" in rest and any(s in _OPERATORS for s in rest[rest.index("{**}") + 1 :]):
         return False
     return all(segment in _OPERATORS or _LITERAL.fullmatch(segment) for segment in rest)

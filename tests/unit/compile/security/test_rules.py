@@ -63,6 +63,13 @@ def test_a_condition_stands_in_every_alternative():
         assert element["andRules"]["rules"][-1] == {"orRules": {"rules": [{"destinationPort": 80}]}}
 
 
+@pytest.mark.parametrize("path", ["/{*}", "/{**}", "/a/{*}/", "/a/{**}/b/c", "/" + "a" * 253 + "/{*}"])
+def test_path_templates_are_envoys(path):
+    (template,) = permission(built(called(paths=(path,))))[0]["orRules"]["rules"]
+    expected = path.replace("{**}", "**").replace("{*}", "*")
+    assert template["uriTemplate"]["typedConfig"]["pathTemplate"] == expected
+
+
 # -- fail closed ------------------------------------------------------------------------------------------------------
 
 UNMATCHABLE = [
@@ -71,6 +78,10 @@ UNMATCHABLE = [
     called(not_ports=("-1",)),
     called(paths=("/a/{**}/{*}",)),
     called(paths=("/a{*}",)),
+    called(paths=("a/{*}",)),
+    called(paths=("//a/{*}",)),
+    called(paths=("/a/{*}//",)),
+    called(paths=("/" + "a" * 255 + "/{*}",)),
     calling(ip_blocks=("10.0.0.300",)),
     calling(remote_ip_blocks=("10.0.0.0/33",)),
     when("destination.ip", "nowhere"),
