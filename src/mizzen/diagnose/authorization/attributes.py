@@ -124,17 +124,16 @@ PATH = Attribute(matches=_is_path, show=lambda request: request.path, fault=_pat
 
 def _header(name: str) -> Attribute:
     def matches(value: str, facts: Facts) -> bool:
-        found = _find_header(name, facts.request)
-        return found is not None and (value == "*" or texts.is_text(value, found))
+        return any(value == "*" or texts.is_text(value, found) for found in _find_headers(name, facts.request))
 
-    return Attribute(matches=matches, show=lambda request: _find_header(name, request) or "", http_only=True)
+    return Attribute(matches=matches, show=lambda request: ", ".join(_find_headers(name, request)), http_only=True)
 
 
-def _find_header(name: str, request: Request) -> str | None:
-    """A header, or what HTTP/2 sends as one; names are not told apart by case."""
+def _find_headers(name: str, request: Request) -> list[str]:
+    """The values of a header, or of what HTTP/2 sends as one; names are not told apart by case."""
     pseudo = {":method": request.method, ":path": request.path, ":authority": request.host, "host": request.host}
     wanted = name.lower()
-    return pseudo[wanted] if wanted in pseudo else request.headers.get(wanted)
+    return [pseudo[wanted]] if wanted in pseudo else [v for n, v in request.headers if n.lower() == wanted]
 
 
 # -- tokens and metadata ----------------------------------------------------------------------------------------------

@@ -98,12 +98,24 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     nearest: Miss | None = None
     """Of a request that no rule allows: the ALLOW rule that failed on the fewest fields."""
     question: Question | None = None
+    provider: str = ""
+    """The external authorizer that cannot be asked, of `custom-…` denials."""
     audited: tuple[Match, ...] = ()
     dry_runs: tuple[DryRun, ...] = ()
     applied: tuple[Key, ...] = ()
     """The policies that apply to the workload, those of the root namespace first, then by name."""
     path: str = ""
     """The path as the policies saw it; empty for a bare connection."""
+
+    @property
+    def details(self) -> str:
+        """What Envoy gives as the details of its denial, in access logs; empty for anything else."""
+        prefix = f"istio-ext-authz-{self.provider}-" if self.provider else ""
+        suffix = "-deny-due-to-bad-CUSTOM-action" if self.reason == "custom-unusable" else ""
+        name = f"{prefix}{self.by.rule.name}{suffix}" if self.by is not None else "none"
+        if self.reason in ("bad-path", "redirected-path"):
+            return "path_normalization_failed"
+        return f"rbac_access_denied_matched_policy[{name}]" if self.outcome == "denied" else ""
 
     @property
     def status(self) -> int:

@@ -34,7 +34,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The `:authority` or `Host`, with its port if it has one."""
     path: str = "/"
     """As sent, with its query."""
-    headers: Mapping[str, str] = {}
-    """Further headers by name in any case; several of one name joined with commas."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Further headers, names in any case; of several with one name each counts by itself."""
     claims: Claims | None = None
     """The payload of a token that was found valid."""
