@@ -34,7 +34,8 @@ PRIVATE_FIELDS = frozenset(
 )
 """Fields that hold a secret in DataSources."""
 _REDACTED_SOURCE = {"inlineString": REDACTED}
-_ENVIRONMENT = "envoy.extensions.wasm.v3.EnvironmentVariables.key_values"
+VARIABLES = "envoy.extensions.wasm.v3.EnvironmentVariables.key_values"
+"""Variables of a Wasm module's machine, one of which its agent is told a secret in."""
 _LOGINS = "ISTIO_META_WASM_IMAGE_PULL_SECRET"
 """The variable in which the agent is told the logins of a Wasm module's registry."""
 
@@ -116,8 +117,8 @@ def _field_printer(field: FieldDescriptor) -> Printer:
     repeated = field.is_repeated
     if field.full_name in PRIVATE_FIELDS:
         return lambda _: [_REDACTED_SOURCE] if repeated else _REDACTED_SOURCE
-    if field.full_name == _ENVIRONMENT:
-        return lambda items: {name: _variable(name, items[name]) for name in sorted(items)}
+    if field.full_name == VARIABLES:
+        return lambda items: {name: show_variable(name, items[name]) for name in sorted(items)}
     kind = field.message_type
     if kind is None:
         print_item = _scalar_printer(field)
@@ -131,7 +132,8 @@ def _field_printer(field: FieldDescriptor) -> Printer:
     return print_item
 
 
-def _variable(name: str, value: str) -> str:
+def show_variable(name: str, value: str) -> str:
+    """The value of one of `VARIABLES`, or what is shown in its place."""
     return REDACTED if name == _LOGINS and value else value
 
 

@@ -34,9 +34,18 @@ def _walk(message: Message) -> bool:
         if field.full_name in printing.PRIVATE_FIELDS:
             _replace(message, field)
             changed = True
+        elif field.full_name == printing.VARIABLES:
+            changed |= _hide_variables(value)
         elif field.message_type is not None and _may_hide(field.message_type):
             for item in _items(field, value):
                 changed |= _walk(item)
+    return changed
+
+
+def _hide_variables(variables: Any) -> bool:
+    hidden = {name: printing.show_variable(name, value) for name, value in variables.items()}
+    changed = hidden != dict(variables)
+    variables.update(hidden)
     return changed
 
 
