@@ -82,6 +82,10 @@ def _replace(message: Any, field: FieldDescriptor) -> None:
         held.add(inline_string=printing.REDACTED)
 
 
+def _hides(field: FieldDescriptor) -> bool:
+    return field.full_name in printing.PRIVATE_FIELDS or field.full_name == printing.VARIABLES
+
+
 @functools.cache
 def _may_hide(kind: Descriptor) -> bool:
     """Whether a message of this kind can hold a secret, or an Any, at any depth."""
@@ -91,7 +95,7 @@ def _may_hide(kind: Descriptor) -> bool:
         if found.full_name in seen:
             continue
         seen.add(found.full_name)
-        if found.full_name == _ANY or any(field.full_name in printing.PRIVATE_FIELDS for field in found.fields):
+        if found.full_name == _ANY or any(_hides(field) for field in found.fields):
             return True
         waiting.extend(field.message_type for field in found.fields if field.message_type is not None)
     return False
