@@ -33,7 +33,7 @@ _DEBUG = (
     *("adsz", "authorizationz", "cachez", "clusterz", "configz", "endpointShardz", "endpointz", "inject", "instancesz"),
     *("mcsz", "mesh", "networkz", "problems", "push_status", "registryz", "resourcesz", "syncz", "telemetryz"),
 )
-"""Pages that this control plane, or istiod, has; what one lacks is said in the report's log."""
+"""Pages that are wanted, of this control plane or istiod."""
 _ENVOY = {
     "certs": "certs",
     "clusters": "clusters",
@@ -97,9 +97,26 @@ def list_planes(planes: Sequence[targets.ControlPlane]) -> Iterator[Item]:
 
 
 def _list_pages(plane: targets.ControlPlane, folder: str) -> Iterator[Item]:
-    for page in _DEBUG:
-        yield Item(f"{folder}/debug/{page}", partial(plane.get, f"debug/{page}"))
+    for page in _list_debug(plane):
+        yield Item(f"{folder}/debug/{page}", partial(_read_page, plane, page))
     yield Item(f"{folder}/metrics", partial(plane.get, "metrics"))
+
+
+def _list_debug(plane: targets.ControlPlane) -> Sequence[str]:
+    """The pages that it has, of those that are wanted; all of these where it does not say."""
+    try:
+        known = plane.get_json("debug/list")
+    except MizzenError:
+        return _DEBUG
+    return [page for page in _DEBUG if page in known] if isinstance(known, list) else _DEBUG
+
+
+def _read_page(plane: targets.ControlPlane, page: str) -> bytes | str:
+    """The page; what a control plane says instead of one is kept in its place."""
+    try:
+        return plane.get(f"debug/{page}")
+    except (targets.UnexpectedStatus, targets.NotConnected) as refused:
+        return f"{refused}\n"
 
 
 def _list_pod(pod: "runtime.Pod", layout: "runtime.Layout", tail: int) -> Iterator[Item]:
@@ -138,7 +155,7 @@ def _list_objects(paths: Sequence[str]) -> Iterator[Item]:
             continue
         for file in files:
             below = pathlib.Path(file).relative_to(root) if root.is_dir() else pathlib.Path(root.name)
-            yield Item(f"cluster/objects/{number}/{below}", partial(_read_objects, file))
+            yield Item(f"cluster/objects/{number}/{below.with_suffix('.yaml')}", partial(_read_objects, file))
 
 
 def _read_objects(file: str) -> str:

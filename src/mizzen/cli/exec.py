@@ -13,18 +13,18 @@ from mizzen.cli.flags import Command
 
 
 @click.command("exec", cls=Command, context_settings={"ignore_unknown_options": True})
-@click.argument("pod", metavar="POD[.NAMESPACE]")
+@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]")
 @click.option("-c", "--container", default="", help="The container; the application's without it.")
 @options.namespace_option
 @options.mesh_option
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(pod: str, container: str, namespace: str, mesh: str, command: tuple[str, ...]) -> None:
     """Run a command inside a pod of the local mesh."""
-    from mizzen.cli.targets import qualify
+    from mizzen.cli import views
     from mizzen.local import execution, runtime
 
     layout = runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), mesh or None)
     state = runtime.read_state(layout)
-    found = runtime.find_pod(state, qualify(pod, namespace))
+    found = views.find_running(state, pod, namespace)
     request = execution.Request(state=state, pod=found, container=container, command=command)
     execution.replace_process(execution.build_entry(request, os.environ))

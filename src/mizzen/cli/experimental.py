@@ -13,6 +13,7 @@ COMMANDS = {
     "check-inject": Entry("mizzen.cli.injectors:check_inject", "Tell whether a pod gets a sidecar, and why."),
     "injector": Entry("mizzen.cli.injectors:injector", "List injectors of sidecars, and whom they inject."),
     "envoy-stats": Entry("mizzen.cli.envoy_stats:envoy_stats", "Show what a proxy counts.", ("es",)),
+    "internal-debug": Entry("mizzen.cli.internal_debug:internal_debug", "Show a page of the control plane's state."),
     "precheck": Entry("mizzen.cli.precheck:precheck", "Check whether it is safe to install or upgrade."),
     "proxy-status": Entry(
         "mizzen.cli.proxy_status:proxy_status", "Show whether each proxy has what the control plane sent it.", ("ps",)

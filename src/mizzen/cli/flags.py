@@ -17,8 +17,20 @@ class Command(click.Command):
     """A click command that takes Go's spelling of flags."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Translate, then parse as click does."""
-        return super().parse_args(ctx, list(_translate(self, ctx, args)))
+        """Translate, then parse as click does; an argument too many is told where it belongs."""
+        is_strict = not ctx.allow_extra_args
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, list(_translate(self, ctx, args)))
+        if is_strict and rest and not ctx.resilient_parsing:
+            ctx.fail(f"unexpected argument {rest[0]!r}{_file_hint(self, ctx)}")
+        return rest
+
+
+def _file_hint(command: click.Command, ctx: click.Context) -> str:
+    """People name files as they do for `analyze`; where it takes a flag, say so."""
+    options = (option for option in command.get_params(ctx) if isinstance(option, click.Option))
+    takes_files = any("-f" in option.opts and not option.is_flag for option in options)
+    return "; files are named with -f" if takes_files else ""
 
 
 def _translate(command: click.Command, ctx: click.Context, args: list[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ _BLOCK = 1 << 16
 
 
 @click.command(cls=Command)
-@click.argument("pod", metavar="POD[.NAMESPACE]|control-plane")
+@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]|control-plane")
 @click.option("-c", "--container", default="", help="The container; the application's without it.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 @click.option("--tail", type=click.IntRange(min=-1), default=-1, help="Only the last N lines.")
@@ -34,7 +34,7 @@ def logs(pod: str, container: str, follow: bool, tail: int, namespace: str, mesh
     """Print the logs of a pod of the local mesh."""
     from mizzen.local import runtime
 
-    layout = runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), mesh or None)
+    layout = runtime.select_remains(runtime.find_base(os.getuid(), os.environ), mesh or None)
     path = layout.control_log if pod == CONTROL_PLANE else _find_log(layout, pod, container, namespace)
     with path.open("rb") as log:
         if tail >= 0:
@@ -48,10 +48,10 @@ def logs(pod: str, container: str, follow: bool, tail: int, namespace: str, mesh
 
 
 def _find_log(layout: "runtime.Layout", reference: str, container: str, namespace: str) -> Path:
-    from mizzen.cli.targets import qualify
+    from mizzen.cli import views
     from mizzen.local import runtime
 
-    pod = runtime.find_pod(runtime.read_state(layout), qualify(reference, namespace))
+    pod = views.find_running(runtime.read_state(layout), reference, namespace)
     folder = layout.log(pod.namespace, pod.name, "").parent
     names = sorted(path.stem for path in folder.glob("*.log"))
     chosen = container or next((name for name in names if name != "istio-proxy"), "istio-proxy")

@@ -231,6 +231,23 @@ def find_proxies(reference: str, *, selector: str, namespace: str, mesh: str) ->
     return [targets.Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin) for pod in found]
 
 
+def find_running(state: "runtime.State", reference: str, namespace: str) -> "runtime.Pod":
+    """The pod of `[TYPE/]NAME[.NAMESPACE]` in a local mesh; of a workload the first by name."""
+    from mizzen.local import runtime
+
+    kind, _, name = reference.rpartition("/")
+    if kind not in (*_OWNERS, *_PODS):
+        raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
+    if kind not in _OWNERS:
+        return runtime.find_pod(state, targets.qualify(name, namespace))
+    owner, _, space = targets.qualify(name, namespace).partition(".")
+    pods = sorted(state.pods, key=lambda pod: (pod.namespace, pod.name))
+    found = [pod for pod in pods if pod.name.startswith(f"{owner}-") and space in ("", pod.namespace)]
+    if not found:
+        raise MizzenError(f'no pods match "{reference}"')
+    return found[0]
+
+
 def parse_selector(text: str) -> dict[str, str]:
     """Labels of `NAME=VALUE,…`."""
     pairs = [part.replace("==", "=").partition("=") for part in text.split(",") if part.strip()]
