@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,8 +82,7 @@ def test_an_absent_control_plane_is_said_and_is_no_failure() -> None:
 
 
 def test_several_meshes_are_not_called_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
+    held = [runtime.lock(runtime.Layout(tmp_path / name)) for name in ("one", "two")]
     monkeypatch.setattr(runtime, "find_base", lambda *_: tmp_path)
 
     result = cli_runs.run("version")
@@ -92,6 +92,8 @@ def test_several_meshes_are_not_called_absent(tmp_path: Path, monkeypatch: pytes
     assert result.stderr == f"The control plane is not asked: {several}\n"
     down = cli_runs.run("down")
     assert (down.exit_code, "choose one by `mizzen down MESH`" in down.stderr) == (64, True)
+    for descriptor in held:
+        os.close(descriptor)
 
 
 def test_another_format_is_refused() -> None:

@@ -15,8 +15,7 @@ def down(mesh: str | None, everything: bool) -> None:
     from mizzen.local import launcher, runtime
 
     base = runtime.find_base(os.getuid(), os.environ)
-    choice = "by `mizzen down MESH`, or all of them by --all"
-    meshes = runtime.list_meshes(base) if everything else (runtime.select_mesh(base, mesh, choice),)
+    meshes = runtime.list_meshes(base) if everything else (runtime.select_remains(base, mesh),)
     for layout in meshes:
         launcher.stop(layout)
         click.echo(f"mesh {layout.name} is down")

@@ -30,6 +30,7 @@ def up(manifests: tuple[str, ...], name: str, no_capture: bool, ports: tuple[str
 
     from mizzen.local import launcher, runtime
     from mizzen.local.options import parse_port
+    from mizzen.local.remarks import describe_emptiness
 
     environ = dict(os.environ)
     wanted = tuple(parse_port(port) for port in ports)
@@ -44,6 +45,8 @@ def up(manifests: tuple[str, ...], name: str, no_capture: bool, ports: tuple[str
     arguments += [word for port in ports for word in ("--port", port)]
     state = launcher.detach(arguments, layout, environ)
     click.echo(f"mesh {state.mesh} is running with {len(state.pods)} pods; stop it with `mizzen down {state.mesh}`")
+    if not state.pods:
+        click.echo(describe_emptiness(state.manifests))
     for item in state.published:
         click.echo(f"{item.address} leads to {item.service}.{item.namespace}:{item.port}")
     return 0

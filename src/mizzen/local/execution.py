@@ -19,6 +19,9 @@ from mizzen.local.runtime import Container, Pod, State
 
 PROXY = "istio-proxy"
 
+_RUN = 'command -v -- "$1" >/dev/null || { echo "Error: there is no program $1 in $0" >&2; exit 127; }; exec "$@"'
+"""Looked for where it would run, so that the message is ours."""
+
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """A command that runs inside a pod."""
@@ -71,7 +74,9 @@ def _enter(request: Request) -> Entry:
     except OSError as error:
         raise LocalError(f"cannot look into {request.pod.name}.{request.pod.namespace}: {error.strerror}") from error
     identity = Identity(uid=container.uid, gid=container.gid, capabilities=container.capabilities)
-    argv = ["setpriv", "--no-new-privs", *build_identity_options(identity), "--", *request.command]
+    pod = f"{request.pod.name}.{request.pod.namespace}"
+    command = ("sh", "-c", _RUN, pod, *request.command)
+    argv = ["setpriv", "--no-new-privs", *build_identity_options(identity), "--", *command]
     if isolation.namespaces:
         user = ["--user", "--preserve-credentials"] if isolation is Isolation.SINGLE else []
         argv = ["nsenter", f"--target={container.pid}", *user, "--net", "--mount", f"--wd={directory}", "--", *argv]

@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -29,10 +29,10 @@ from mizzen.local.options import EXPLAINED, Options
 from mizzen.local.plan import plan
 from mizzen.local.processes import bury_orphans, trim_log
 from mizzen.local.publication import Publication
+from mizzen.local.remarks import News, Remarks, describe_emptiness
 from mizzen.local.surroundings import Surroundings
 from mizzen.local.timeline import Timeline
 from mizzen.local.workloads import expand
-from mizzen.sources.batches import Batch
 from mizzen.sources.watch import FileSource
 
 _SETTLE_SECONDS = 0.03
@@ -64,6 +64,8 @@ class Mesh:
         self._control_addresses: Mapping[str, str] = {}
         self._forwarders: list[Forwarder] = []
         self._told: set[str] = set()
+        self._remarks = Remarks()
+        self._trouble = Remarks()
         self._advice = Advice()
         self._was_ready = False
 
@@ -92,22 +94,30 @@ class Mesh:
     async def _follow_manifests(self) -> None:
         """The first batch starts the mesh, every later one changes it."""
         async with asyncio.TaskGroup() as parts:
-            async for batch in self._source.watch():
+            async for _ in self._source.watch():
                 first = not self._inventory.taken
-                self._take(batch)
+                self._take()
                 if first:
                     await self._begin(parts)
                 self._wake.set()
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self) -> None:
         self._inventory.take(self._source.contents.objects)
         self._deploy_gateways()
-        for finding in batch.findings:
-            self._tell_once(f"{finding.problem.level}: {finding}")
-        for line in self._advice.errors(self._source.contents.objects, self._source.contents.origins):
-            self._tell_once(line)
-        for key in self._inventory.unrun():
-            self._tell_once(f"warning: {key}: a local mesh does not run it")
+        self._tell(self._remarks.update(self._judge()))
+
+    def _tell(self, news: News) -> None:
+        for line in news.new:
+            self._timeline.line(f"         {line}")
+        for line in news.gone:
+            self._timeline.line(f"         resolved: {line}")
+
+    def _judge(self) -> Iterator[str]:
+        """All that is wrong with the manifests now."""
+        contents = self._source.contents
+        yield from (f"{finding.problem.level}: {finding}" for finding in contents.findings)
+        yield from self._advice.errors(contents.objects, contents.origins)
+        yield from (f"warning: {key}: a local mesh does not run it" for key in self._inventory.unrun())
 
     def _deploy_gateways(self) -> None:
         """Adds what Gateways want that nobody deploys; they listen on ports that only pods of their own can have."""
@@ -158,10 +168,12 @@ class Mesh:
             wanted = expand(self._inventory.objects.values())
             for action in plan(wanted, self._fleet.running()):
                 self._fleet.act(action)
+            trouble = []
             try:
                 await self._publication.publish(self._fleet.present())
             except MizzenError as failed:
-                self._tell_once(f"error: {failed}")
+                trouble.append(f"error: {failed}")
+            self._tell(self._trouble.update(trouble))
             self._report(len(wanted))
 
     def _report(self, wanted: int) -> None:
@@ -183,6 +195,8 @@ class Mesh:
     def _announce_ready(self, state: runtime.State) -> None:
         sidecars = sum(pod.sidecar for pod in state.pods)
         self._timeline.say(f"mesh {state.mesh} ready: {len(state.pods)} pods, {sidecars} of them with a proxy")
+        if not state.pods:
+            self._timeline.line(f"         {describe_emptiness(state.manifests)}")
         for item in state.published:
             self._timeline.line(f"         {item.address} leads to {item.service}.{item.namespace}:{item.port}")
 

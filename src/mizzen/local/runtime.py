@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -180,19 +180,51 @@ def list_meshes(base: Path) -> tuple[Layout, ...]:
     return tuple(Layout(path) for path in sorted(base.iterdir()) if path.is_dir())
 
 
-def select_mesh(base: Path, name: str | None, choice: str = "with --mesh") -> Layout:
-    """The mesh of that name, or the only one there is; `choice` tells how to name one of several."""
+def select_mesh(base: Path, name: str | None) -> Layout:
+    """The mesh of that name, or the only one that runs."""
     meshes = list_meshes(base)
     if name is not None:
-        if Layout(base / name) not in meshes:
-            raise LocalError(f"there is no mesh {name}; start one with `mizzen up DIR`")
-        return Layout(base / name)
-    if not meshes:
+        chosen = next((mesh for mesh in meshes if mesh.name == name), None)
+        if chosen is None:
+            raise LocalError(f"there is no mesh {name}; {_describe_others(meshes, 'start one with `mizzen up DIR`')}")
+        _require_running(chosen)
+        return chosen
+    running = [mesh for mesh in meshes if is_locked(mesh)]
+    for dead in meshes if not running else ():
+        _require_running(dead)
+    if not running:
         raise LocalError("no mesh is running; start one with `mizzen up DIR`")
+    return _only(running, "running", "with --mesh")
+
+
+def select_remains(base: Path, name: str | None) -> Layout:
+    """The mesh of that name, or the only one, whether it runs or was killed."""
+    meshes = list_meshes(base)
+    if name is not None:
+        chosen = next((mesh for mesh in meshes if mesh.name == name), None)
+        if chosen is None:
+            raise LocalError(f"there is no mesh {name}; {_describe_others(meshes, 'nothing is left to take down')}")
+        return chosen
+    if not meshes:
+        raise LocalError("no mesh is running, and none has left anything")
+    return _only(meshes, "there", "by `mizzen down MESH`, or all of them by --all")
+
+
+def _only(meshes: Sequence[Layout], state: str, choice: str) -> Layout:
     if len(meshes) > 1:
         names = ", ".join(mesh.name for mesh in meshes)
-        raise UsageError(f"several meshes are running ({names}): choose one {choice}")
+        raise UsageError(f"several meshes are {state} ({names}): choose one {choice}")
     return meshes[0]
+
+
+def _describe_others(meshes: Sequence[Layout], none: str) -> str:
+    names = ", ".join(mesh.name for mesh in meshes)
+    return f"there are {names}" if len(meshes) > 1 else f"there is {names}" if meshes else none
+
+
+def _require_running(mesh: Layout) -> None:
+    if not is_locked(mesh):
+        raise LocalError(f"the mesh {mesh.name} was killed; take away what it left with `mizzen down {mesh.name}`")
 
 
 def read_state(layout: Layout) -> State:

@@ -56,14 +56,40 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
 def test_the_only_mesh_needs_no_name_and_of_several_one_must_be_named(tmp_path):
     with pytest.raises(LocalError, match="no mesh is running"):
         runtime.select_mesh(tmp_path / "none", None)
-    (tmp_path / "shop").mkdir()
+    held = [runtime.lock(Layout(tmp_path / "shop"))]
     assert runtime.select_mesh(tmp_path, None).name == "shop"
-    (tmp_path / "other").mkdir()
+    held.append(runtime.lock(Layout(tmp_path / "other")))
     assert runtime.select_mesh(tmp_path, "shop").name == "shop"
     with pytest.raises(UsageError, match="other, shop"):
         runtime.select_mesh(tmp_path, None)
-    with pytest.raises(LocalError, match="no mesh nope"):
+    with pytest.raises(LocalError, match="no mesh nope; there are other, shop"):
         runtime.select_mesh(tmp_path, "nope")
+    for descriptor in held:
+        os.close(descriptor)
+
+
+def test_a_killed_mesh_is_not_asked_but_can_be_taken_down(tmp_path):
+    (tmp_path / "dead").mkdir()
+    for name in ("dead", None):
+        with pytest.raises(LocalError, match=r"the mesh dead was killed; .*`mizzen down dead`"):
+            runtime.select_mesh(tmp_path, name)
+        assert runtime.select_remains(tmp_path, name).name == "dead"
+
+
+def test_a_killed_mesh_is_no_choice_beside_one_that_runs(tmp_path):
+    (tmp_path / "dead").mkdir()
+    held = runtime.lock(Layout(tmp_path / "shop"))
+    assert runtime.select_mesh(tmp_path, None).name == "shop"
+    with pytest.raises(UsageError, match="several meshes are there"):
+        runtime.select_remains(tmp_path, None)
+    os.close(held)
+
+
+def test_taking_down_what_is_not_there_does_not_advise_to_start_one(tmp_path):
+    for name, words in (("nope", "there is no mesh nope; nothing is left to take down"), (None, "no mesh is running")):
+        with pytest.raises(LocalError, match=words) as failed:
+            runtime.select_remains(tmp_path, name)
+        assert "mizzen up" not in str(failed.value)
 
 
 def test_only_one_process_is_a_mesh(tmp_path):
