@@ -4,7 +4,9 @@
 change reached. The owner then fetches what each should hold (`Watch.asks`) and hands all of it to `plan` in one go;
 `next` yields the responses one by one: what is used before what uses it, removals after both. Endpoints follow clusters
 unasked and at once, because an Envoy does not ACK clusters before it has those. Only listeners and routes wait for that
-ACK, and only where clusters are new: a request to a cluster that still warms fails. The owner bounds this wait.
+ACK, and only where clusters are new: a request to a cluster that still warms fails. So does another version of a
+cluster that is not ACKed yet: an Envoy that is told of it while the first one waits for a secret, and of that secret
+right after, takes the second for the first, and crashes once that is complete. The owner bounds both waits.
 
 Fetching resources, encoding them and moving bytes are elsewhere (`roots`, `responses`, `stream`).
 """
@@ -73,6 +75,8 @@ class Session(abc.ABC):
         self._leaving: dict[str, _Leaving] = {}
         self._new_clusters = ""
         """Nonce of the response that brought the client clusters it did not have; empty when that is of no interest."""
+        self._settled: ResourceSet | None = None
+        """Clusters in flight that are taken for accepted, as nobody waits for their ACK any longer."""
         self.watches: dict[str, Watch] = {}
         self.due: set[str] = set()
 
@@ -123,13 +127,13 @@ class Session(abc.ABC):
 
     @property
     def waiting(self) -> bool:
-        """Whether a part of the plan waits until new clusters are at work."""
-        return bool(self._steps) and self._warming
+        """Whether a part of the plan waits until clusters are at work."""
+        return bool(self._steps) and not self.ready
 
     @property
     def ready(self) -> bool:
-        """Whether such a part waits no longer."""
-        return bool(self._steps) and not self._warming
+        """Whether a part of the plan may be said now."""
+        return self._next_step() is not None
 
     @property
     def _warming(self) -> bool:
@@ -138,9 +142,23 @@ class Session(abc.ABC):
         clusters = self.watches.get(CLUSTER)
         return clusters is not None and any(sent.nonce == self._new_clusters for sent in clusters.in_flight)
 
+    @property
+    def _overtaking(self) -> bool:
+        """Whether the plan changes a cluster that the client may still be warming."""
+        step, watch = self._steps.get(CLUSTER), self.watches.get(CLUSTER)
+        if step is None or watch is None or watch.sent is None or not watch.in_flight:
+            return False
+        unsettled = self._changed(self._settled or watch.accepted, watch.sent)
+        return not unsettled.isdisjoint(self._changed(watch.sent, step.target))
+
+    def _changed(self, before: ResourceSet | None, after: ResourceSet) -> Names:
+        return self._responses.difference(before, after, NO_NAMES).upserted
+
     def stop_waiting(self) -> None:
-        """Go on without the client's word that its new clusters are at work."""
+        """Go on without the client's word that its clusters are at work."""
         self._new_clusters = ""
+        clusters = self.watches.get(CLUSTER)
+        self._settled = clusters.sent if clusters is not None else None
 
     def union(self, one: ResourceSet, other: ResourceSet) -> ResourceSet:
         """The answers to two questions of one subscription, put together."""
@@ -167,9 +185,12 @@ class Session(abc.ABC):
         return None
 
     def _next_step(self) -> str | None:
-        warming = self._warming
+        if not self._steps:
+            return None
+        overtaking = self._overtaking
+        warming = overtaking or self._warming
         for type_url in kinds.in_order(self._steps):
-            if not (warming and type_url in kinds.NEED_CLUSTERS):
+            if not (warming and type_url in kinds.NEED_CLUSTERS) and not (overtaking and type_url == CLUSTER):
                 return type_url
         return None
 
@@ -205,6 +226,10 @@ class Session(abc.ABC):
         wanted = clusters & endpoints.names if endpoints is not None else NO_NAMES
         if endpoints is not None and wanted:
             endpoints.asked = endpoints.asked | wanted
+            if ENDPOINT not in self._steps:
+                self.due.add(ENDPOINT)
+        if not watch.in_flight:
+            self._settled = None
         if any(watch.sent is None or name not in watch.sent for name in clusters):
             self._new_clusters = self._next_nonce()
 
