@@ -1,11 +1,10 @@
 """`mizzen trace`: what one request will meet, link by link, and why.
 
 In: the source, a URL, and the world: manifests (`-f`), dumps of both sides (`--file`), or a local mesh that runs. Out:
-a tree or JSON on stdout. The exit code is 0 where the request is delivered, redirected or answered as configured, 1 where
-it fails or is denied, so that scripts can tell.
+a tree or JSON on stdout. The exit code is 0 where the request is delivered, redirected or answered as configured, and 1
+where it fails or is denied, so that scripts can tell.
 """
 
-import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -30,6 +29,7 @@ _GOOD = ("delivered", "redirected", "responded")
 @click.option("--takes", default=0.0, metavar="SECONDS", help="How long the program needs to answer.")
 @click.option("--connect-to", "address", default="", metavar="IP", help="Connect here, whatever the host resolves to.")
 @click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests; repeatable.")
+@click.option("--file", "dumps", multiple=True, metavar="FILE", help="Config dumps of the proxies; repeatable.")
 @click.option("--mesh", "mesh", default="", metavar="FILE|NAME", help="With -f the mesh config, else the local mesh.")
 @click.option("--dialect", type=click.Choice(["istio", "envoy"]), default="envoy", help="Whose Envoys these are.")
 @options.output_option("tree", "json", default="tree")
@@ -37,6 +37,7 @@ def trace(
     url: str,
     source: str,
     paths: tuple[str, ...],
+    dumps: tuple[str, ...],
     mesh: str,
     dialect: Literal["istio", "envoy"],
     output: str,
@@ -47,7 +48,7 @@ def trace(
     from mizzen.diagnose.trace import tree, verdict, walk
 
     request = _request(url, source, **asked)
-    found = walk.trace(_offline(paths, mesh, dialect), request)
+    found = walk.trace(_world(paths, dumps, mesh, dialect), request)
     if output == "json":
         click.echo(render.render_json(verdict.to_json(found), indent=2), nl=False)
     else:
@@ -88,12 +89,11 @@ def _request(
     )
 
 
-def _offline(paths: tuple[str, ...], mesh_file: str, dialect: Literal["istio", "envoy"]) -> "World":
-    from mizzen.cli import offline
-    from mizzen.diagnose.trace import world_objects
+def _world(paths: tuple[str, ...], dumps: tuple[str, ...], mesh: str, dialect: Literal["istio", "envoy"]) -> "World":
+    from mizzen.cli import trace_worlds
 
-    with offline.collector_off():
-        contents = offline.load(paths)
-        db = offline.fill(contents, mesh_file)
-    now = datetime.datetime.now(datetime.UTC)
-    return world_objects.of_objects(db, contents.origins, dialect=dialect, now=now)
+    if paths and dumps:
+        raise click.UsageError("give either -f or --file", click.get_current_context())
+    if paths:
+        return trace_worlds.of_manifests(paths, mesh, dialect)
+    return trace_worlds.of_dumps(dumps) if dumps else trace_worlds.of_local_mesh(mesh)

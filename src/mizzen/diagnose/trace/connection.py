@@ -17,6 +17,7 @@ CONNECTION_MANAGER = ".http_connection_manager."
 _TCP_PROXY = ".tcp_proxy."
 _RBAC = ".network.rbac."
 _SNI_CLUSTER = ".sni_cluster."
+_NO_CHAIN = "filter_chain_not_found"
 
 
 def serve(hop: Hop, chosen: listeners.Chosen) -> Answer:
@@ -44,16 +45,22 @@ def _no_chain(hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen, li
     hop.journal.note(hop.side, "filter_chain", found.failed, state="fails", passed_over=others[:8])
     terminates = [c for c in _same_port(listener, seen.port) if tls.server(hop.world, hop.pod, hop.held, c)]
     is_mutual_only = hop.is_inbound and bool(terminates)
-    if is_mutual_only and hop.wire.hello is None:
+    about = ("strict",) if is_mutual_only else ("sni", seen.server_name)
+    plain = hop.wire.hello is None
+    reason = found.failed
+    if is_mutual_only and plain:
         reason = f"{hop.side} takes mutual TLS only on port {seen.port}, and the client speaks plain text"
-        return hop.closed("tls", reason, flag="NR", details="filter_chain_not_found", about=("strict",))
-    link = "tls" if is_mutual_only else "filter_chain"
-    return hop.closed(
-        link,  # type: ignore[arg-type]  # one of two literals
-        found.failed,
+    hop.journal.first_log = (0, "NR", _NO_CHAIN)
+    return Answer(
+        kind="closed" if plain else "tls",
         flag="NR",
-        details="filter_chain_not_found",
-        about=("strict",) if is_mutual_only else ("sni", seen.server_name),
+        details=_NO_CHAIN,
+        side=hop.side,
+        link="tls" if is_mutual_only else "filter_chain",
+        reason=reason,
+        transport="" if plain else tls.RESET,
+        about=about,
+        connected=plain,
     )
 
 

@@ -20,6 +20,8 @@ _WORKLOAD, _ROOT = "default", "ROOTCA"
 WRONG_VERSION = "TLS_error:|268435703:SSL_routines:OPENSSL_internal:WRONG_VERSION_NUMBER:TLS_error_end"
 _VERIFY_FAILED = "TLS_error:|268435581:SSL_routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED:verify_cert_failed:_"
 NO_SECRET = "TLS_error:_Secret_is_not_supplied_by_SDS"
+RESET = "TLS_error:|33554536:system_library:OPENSSL_internal:Connection_reset_by_peer:TLS_error_end"
+"""What a client says whose server closes in the middle of the handshake."""
 _REQUIRED = "TLS_error:|268436572:SSL_routines:OPENSSL_internal:TLSV1_ALERT_CERTIFICATE_REQUIRED:TLS_error_end"
 
 

@@ -37,14 +37,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 def connect(hop: Hop, name: str) -> Answer:
     """A connection that `tcp_proxy` passes on."""
     answer = _reach(hop, name, None, Policy())
-    if answer.kind == "response" or answer.side == hop.side:
-        return answer
-    if answer.kind == "closed":
-        return answer
-    details = "upstream_reset" if not answer.transport else answer.transport
-    return msgspec.structs.replace(
-        answer, kind="closed", status=0, flag="UF,URX", details=details, side=hop.side, outcome="failed"
-    )
+    if answer.kind in ("refused", "timeout", "tls"):
+        answer = msgspec.structs.replace(
+            answer, kind="closed", status=0, flag="UF,URX", details="", side=hop.side, outcome="failed"
+        )
+    own = (answer.flag, answer.details) if answer.side == hop.side else (NO_FLAG, "")
+    hop.journal.first_log = (0, *own)
+    return answer
 
 
 def send(hop: Hop, name: str, message: Message, policy: Policy) -> Answer:
@@ -174,7 +173,6 @@ def _fail(
         return Answer(
             kind="closed",
             flag=flag,
-            details=details,
             side=hop.side,
             link=link,  # type: ignore[arg-type]  # callers name links
             reason=reason,

@@ -311,13 +311,14 @@ class _Walk:
         """The end: a program in the pod."""
         where = f"{pod.reference}:{wire.port}"
         doubt = f"whether the program of {pod.reference} listens on port {wire.port}"
-        if pod.ports and wire.port not in pod.ports:
+        known = {*pod.ports, *(pod.probed if pod.ready else ())}
+        if pod.ports and wire.port not in known:
             declared = ", ".join(map(str, sorted(set(pod.ports))))
             reason = f"{pod.reference} declares ports {declared}, and {wire.port} is none of them"
             journal.note(pod.reference, "application", f"{where} most likely does not listen", ("why", reason))
             journal.hang_on(doubt)
             return self._refused(pod.reference, reason, "application", ("port", pod.reference, str(wire.port)))
-        if not pod.ports:
+        if wire.port not in known:
             journal.hang_on(doubt)
         if wire.hello is not None and wire.hello.checks is not None:
             refused = self._tls_to_program(pod, wire, journal)

@@ -57,6 +57,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool = True
     ports: tuple[int, ...] = ()
     """Declared by the program's containers."""
+    probed: tuple[int, ...] = ()
+    """Those at which a ready pod has answered a probe, so that something listens there."""
     capture: Capture = Capture()
     dns_capture: bool = False
 
@@ -141,6 +143,18 @@ class World:
     def gateways(self) -> Iterator[Workload]:
         """The pods that are gateways."""
         return (pod for pod in self.pods if pod.proxy == "router")
+
+    def held_by(self, hold: Callable[[Workload], Holdings]) -> "World":
+        """The same world, where somebody else says what proxies hold."""
+        return World(
+            self.pods,
+            hold,
+            db=self.db,
+            places=self._places,
+            trust_domain=self.trust_domain,
+            domain=self.domain,
+            now=self.now,
+        )
 
     # -- objects ------------------------------------------------------------------------------------------------------
 

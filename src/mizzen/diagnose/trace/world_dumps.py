@@ -45,7 +45,7 @@ def of_dumps(dumps: Iterable[Dump], *, now: datetime.datetime | None = None) -> 
 
 def read_holdings(source: Dump, names: Mapping[str, tuple[str, ...]] | None = None) -> Holdings:
     """What the dump says the proxy holds; its name table stands in no dump."""
-    found = {kind: dict(_read(source, kind)) for kind in _PLACES}
+    found: dict[str, Any] = {kind: dict(_read(source, kind)) for kind in _PLACES}
     return Holdings(**found, names=names or {})
 
 

@@ -5,6 +5,7 @@ with a clusterIP), and where each object stands. Out: a `World`. A proxy is comp
 """
 
 import datetime
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -20,6 +21,8 @@ from mizzen.diagnose.trace.world import Holdings, Place, Workload, World
 from mizzen.incremental import Engine, Index
 from mizzen.model import mesh, proxy, proxy_configs, workloads
 
+_PROBERS = "ISTIO_KUBE_APP_PROBERS"
+_AGENT_PORTS = (15020, 15021)
 _pods = Index("Pod", "all traced", lambda _key, _pod: ((),))
 
 
@@ -68,6 +71,7 @@ def _workload(db: Engine, pod: Pod) -> Workload:
         proxy=nodes.proxy_kind(pod) if has_proxy else "",
         ready=ready,
         ports=tuple(_program_ports(pod)),
+        probed=tuple(sorted({port for port in _probed_ports(pod) if port})),
         capture=capture.read_capture(pod),
         dns_capture=_dns_capture(db, metadata),
     )
@@ -77,6 +81,35 @@ def _program_ports(pod: Pod) -> Iterator[int]:
     for container in pod.spec.containers:
         if container.name != nodes.PROXY_CONTAINER:
             yield from (port.container_port for port in container.ports if port.container_port)
+
+
+def _probed_ports(pod: Pod) -> Iterator[int]:
+    """Ports of readiness probes: as written, and as the injector laid them aside for the agent."""
+    for container in pod.spec.containers:
+        if container.name != nodes.PROXY_CONTAINER and container.readiness_probe is not None:
+            probe = container.readiness_probe
+            yield from (_number(pod, each.port) for each in (probe.http_get, probe.tcp_socket) if each is not None)
+        for variable in container.env:
+            if variable.name == _PROBERS:
+                yield from (_number(pod, port) for port in _laid_aside(variable.value))
+
+
+def _number(pod: Pod, port: int | str) -> int:
+    """A port by its number or name; 0 for the agent's own and for a name that nobody has."""
+    named = {p.name: p.container_port for c in pod.spec.containers for p in c.ports if p.name}
+    number = int(port) if isinstance(port, int) or port.isdigit() else named.get(port, 0)
+    return 0 if number in _AGENT_PORTS else number
+
+
+def _laid_aside(text: str) -> Iterator[int | str]:
+    try:
+        probers = json.loads(text)
+    except ValueError:
+        return
+    for path, prober in probers.items() if isinstance(probers, dict) else ():
+        port = dump.field(prober, "http_get", "port") or dump.field(prober, "tcp_socket", "port")
+        if path.endswith("/readyz") and isinstance(port, int | str):
+            yield port
 
 
 def _dns_capture(db: Engine, metadata: Mapping[str, Any]) -> bool:

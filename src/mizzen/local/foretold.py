@@ -1,0 +1,142 @@
+"""What a mesh would add to manifests, worked out without running it: pods, addresses, endpoints.
+
+In: the manifests' objects. Out: the same, complete as a cluster would show them once everything is ready: pods of
+Deployments and their like, injected where the mesh injects, with addresses; Services with theirs and EndpointSlices;
+addresses for hosts of ServiceEntries. What the manifests bring themselves stays: a Pod that has an address keeps it,
+and a Service whose endpoints are written down gets no others. Names and addresses are those of a local mesh where
+nothing else asked for them first.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import yaml
+
+from mizzen.api.kube.cluster import Namespace, Node
+from mizzen.api.kube.pods import Pod, PodCondition, PodIP, PodStatus
+from mizzen.api.kube.services import Endpoints, EndpointSlice, Service
+from mizzen.api.meta import Key, Object
+from mizzen.api.networking.service_entry import ServiceEntry
+from mizzen.api.scalars import decode_scalar, encode_scalar
+from mizzen.inject import pod as injection
+from mizzen.inject.values import InjectionConfig
+from mizzen.local import addresses, inventory, publish, workloads
+from mizzen.local.net.network import Subnets
+
+_READY = (PodCondition(type="Ready", status="True"),)
+
+
+def complete(objects: Mapping[Key, Object], dialect: str = "envoy") -> dict[Key, Object]:
+    """The objects with all that a mesh would add."""
+    subnets = Subnets()
+    mesh = _mesh_config(objects)
+    pool = addresses.PodAddresses(subnets.pods)
+    config = InjectionConfig(dialect="envoy" if dialect == "envoy" else "istio")
+    present = [_present(planned.pod, objects, pool, mesh, config) for planned in _wanted(objects)]
+    services = tuple(item for _, item in sorted(objects.items()) if isinstance(item, Service))
+    entries = tuple(item for _, item in sorted(objects.items()) if isinstance(item, ServiceEntry))
+    given = addresses.assign_cluster_ips(services, {}, subnets.services)
+    added: list[Object] = [*publish.build(services, present, given)]
+    added += publish.build_entries(entries, addresses.assign_entry_addresses(entries, {}))
+    written = set(_written_endpoints(objects.values()))
+    kept = (item for item in added if not (isinstance(item, EndpointSlice) and _service_of(item) in written))
+    result = dict(objects)
+    result.update({_key(item): item for item in kept})
+    if inventory.MESH_CONFIG not in result:
+        result[inventory.MESH_CONFIG] = publish.build_mesh_config(inventory.DEFAULT_MESH_CONFIG)
+    return result
+
+
+def _wanted(objects: Mapping[Key, Object]) -> Iterator[workloads.PlannedPod]:
+    """Planned pods, without those of workloads whose pods the manifests hold."""
+    written = [item for item in objects.values() if isinstance(item, Pod) and item.metadata.owner_references]
+    for planned in workloads.expand(objects.values()):
+        labels = planned.pod.metadata.labels
+        own = {k: v for k, v in labels.items() if k != workloads.POD_TEMPLATE_HASH}
+        stands = planned.owner.kind != "Pod" and any(
+            pod.metadata.namespace == planned.key.namespace and own.items() <= pod.metadata.labels.items()
+            for pod in written
+        )
+        if not stands:
+            yield planned
+
+
+def _present(
+    pod: Pod,
+    objects: Mapping[Key, Object],
+    pool: addresses.PodAddresses,
+    mesh: Mapping[str, Any],
+    config: InjectionConfig,
+) -> publish.PresentPod:
+    """The pod with proxy and address, ready unless the manifests say otherwise."""
+    written = objects.get(Key("Pod", pod.metadata.namespace, pod.metadata.name))
+    status = written.status if isinstance(written, Pod) else None
+    if status is not None and status.pod_ip:
+        return publish.PresentPod(pod=msgspec.structs.replace(pod, status=status), ready=_is_ready(status))
+    address = str(pool.take()[0])
+    spec = msgspec.structs.replace(
+        pod.spec,
+        node_name=_node(pod, objects),
+        service_account_name=pod.spec.service_account_name or "default",
+    )
+    injected = _inject(msgspec.structs.replace(pod, spec=spec), objects, mesh, config)
+    status = PodStatus(phase="Running", pod_ip=address, pod_ips=(PodIP(ip=address),), conditions=_READY)
+    return publish.PresentPod(pod=msgspec.structs.replace(injected, status=status), ready=True)
+
+
+def _node(pod: Pod, objects: Mapping[Key, Object]) -> str:
+    """Where the pod runs: the node it names, or the first that its selector takes."""
+    selector = pod.spec.node_selector
+    if pod.spec.node_name or not selector:
+        return pod.spec.node_name or publish.NODE_NAME
+    nodes = (k.name for k, n in sorted(objects.items()) if isinstance(n, Node) and _takes(selector, n))
+    return next(nodes, publish.NODE_NAME)
+
+
+def _takes(selector: Mapping[str, str], node: Node) -> bool:
+    return selector.items() <= node.metadata.labels.items()
+
+
+def _is_ready(status: PodStatus) -> bool:
+    return not any(c.type == "Ready" and c.status != "True" for c in status.conditions)
+
+
+def _inject(pod: Pod, objects: Mapping[Key, Object], mesh: Mapping[str, Any], config: InjectionConfig) -> Pod:
+    namespace = objects.get(Key("Namespace", "", pod.metadata.namespace)) or Namespace()
+    done = injection.inject_pod(_plain(pod), namespace=_plain(namespace), mesh=mesh, config=config)
+    if not done.injected:
+        return pod
+    return msgspec.convert(done.pod, Pod, dec_hook=decode_scalar)
+
+
+def _plain(item: Object) -> dict[str, Any]:
+    """The object as the injector takes it: lists, where a struct has tuples."""
+    return msgspec.json.decode(msgspec.json.encode(item, enc_hook=encode_scalar), type=dict[str, Any])
+
+
+def _mesh_config(objects: Mapping[Key, Object]) -> Mapping[str, Any]:
+    config: Any = objects.get(inventory.MESH_CONFIG)
+    text = config.data.get("mesh", "") if config is not None else inventory.DEFAULT_MESH_CONFIG
+    try:
+        parsed = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _written_endpoints(objects: Iterable[Object]) -> Iterator[tuple[str, str]]:
+    """The Services whose endpoints stand in the manifests."""
+    for item in objects:
+        if isinstance(item, EndpointSlice):
+            yield _service_of(item)
+        elif isinstance(item, Endpoints):
+            yield item.metadata.namespace or "default", item.metadata.name
+
+
+def _service_of(item: EndpointSlice) -> tuple[str, str]:
+    return item.metadata.namespace or "default", item.metadata.labels.get(publish.SERVICE_NAME, "")
+
+
+def _key(item: Object) -> Key:
+    return Key(type(item).__name__, item.metadata.namespace, item.metadata.name)

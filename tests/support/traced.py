@@ -1,0 +1,132 @@
+"""Predictions held against a real mesh: what `trace` says of a request, and what the request then met.
+
+`Situation` is one request with the manifests around it. `load_world` reads the objects that the mesh's control plane
+reads and asks nobody else. `observe` sends the request and reads the first proxy's access log; a line tells its call by
+the user agent, which goes into every request.
+"""
+
+import datetime
+import shlex
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import yaml
+from eventually import eventually_blocking
+from traffic_mesh import TrafficMesh
+
+from mizzen.api.mesh.merge import merge_mesh_config
+from mizzen.api.meta import Key
+from mizzen.diagnose.trace import request, walk, world_objects
+from mizzen.diagnose.trace.verdict import Trace
+from mizzen.diagnose.trace.world import World
+from mizzen.incremental import Engine
+from mizzen.local.inventory import MESH_CONFIG
+from mizzen.model.mesh import MESH
+from mizzen.sources import files
+
+_NONE = "-"
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """A request and what is around it."""
+
+    name: str
+    url: str
+    manifests: tuple[str, ...] = ()
+    source: str = "client"
+    headers: dict[str, str] = {}
+    method: str = "GET"
+    address: str = ""
+    link: str = ""
+    """The link that breaks."""
+    cause: str = ""
+    """`Kind/name` of the object to blame."""
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the source got, and what its proxy wrote down."""
+
+    status: int
+    flags: frozenset[str]
+    details: str
+    line: str = ""
+
+
+def load_world(mesh: TrafficMesh) -> World:
+    """The world as the mesh's control plane reads it: the manifests, then what the mesh adds."""
+    written, added = files.load([str(mesh.local.manifests)]), files.load([str(mesh.local.layout.config)])
+    objects: dict[Key, Any] = {**written.objects, **added.objects}
+    db = Engine()
+    for key, value in objects.items():
+        db.set(key, value)
+    db.set(MESH, merge_mesh_config(yaml.safe_load(objects[MESH_CONFIG].data["mesh"]))[0])
+    places = {**added.origins, **written.origins}
+    return world_objects.of_objects(db, places, now=datetime.datetime.now(datetime.UTC))
+
+
+def predict(mesh: TrafficMesh, world: World, situation: Situation) -> Trace:
+    """What the request will meet."""
+    scheme, host, port, path = request.parse_target(situation.url)
+    pod = mesh.pod(situation.source)
+    return walk.trace(
+        world,
+        request.Request(
+            source=f"{pod.name}.{pod.namespace}",
+            scheme=scheme,
+            host=host,
+            port=port,
+            path=path,
+            method=situation.method,
+            headers=tuple(situation.headers.items()),
+            address=mesh.pod(situation.address).address if situation.address else "",
+        ),
+    )
+
+
+def observe(mesh: TrafficMesh, situation: Situation) -> Observed:
+    """What it met."""
+    _, host, port, _ = request.parse_target(situation.url)
+    seen = len(_log(mesh, situation.source))
+    agent = uuid.uuid4().hex
+    program = mesh[situation.source]
+    status = 0
+    if situation.url.startswith("tcp://"):
+        program.connect(f"{host}:{port}", timeout=2)
+    else:
+        address = f"{mesh.pod(situation.address).address}:{port}" if situation.address else ""
+        headers = {**situation.headers, "user-agent": agent}
+        status = program.get(situation.url, method=situation.method, headers=headers, address=address).status
+    if not mesh.pod(situation.source).sidecar:
+        return Observed(status=status, flags=frozenset(), details="")
+    return _read(eventually_blocking(_finder(mesh, situation.source, seen, agent, port)))
+
+
+def _finder(mesh: TrafficMesh, source: str, seen: int, agent: str, port: int) -> Callable[[], str]:
+    """The new line of the call: the one with its agent, or that of a connection to the port."""
+
+    def find() -> str:
+        new = _log(mesh, source)[seen:]
+        return next((line for line in new if agent in line or ('"- - -"' in line and f":{port} " in line)), "")
+
+    return find
+
+
+def _log(mesh: TrafficMesh, source: str) -> list[str]:
+    pod = mesh.pod(source)
+    if not pod.sidecar:
+        return []
+    path = mesh.local.layout.log(pod.namespace, pod.name, "istio-proxy")
+    return path.read_text(errors="replace").splitlines()
+
+
+def _read(line: str) -> Observed:
+    values = shlex.split(line.partition("] ")[2])
+    _, status, flags, details = values[:4]
+    return Observed(
+        status=int(status),
+        flags=frozenset(flags.split(",")) - {_NONE},
+        details="" if details == _NONE else details,
+        line=line,
+    )

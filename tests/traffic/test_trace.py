@@ -1,0 +1,302 @@
+"""Predictions of `trace`, made from the objects alone, against the same requests through real Envoys."""
+
+import pytest
+from traced import Situation, load_world, observe, predict
+from traffic_manifests import policy, routes, service, subsets
+from traffic_mesh import TrafficMesh
+
+from mizzen.diagnose.trace.world import World
+
+NEAR = "app: echo, place: near"
+KEPT = "app: kept"
+
+
+def kept(name: str, target: int, **more: str) -> str:
+    """A Service over the guarded pod, in its namespace."""
+    return service(name, target=target, selector=KEPT, **more).replace(
+        f"{{name: {name}}}", f"{{name: {name}, namespace: kept}}"
+    )
+
+
+GUARDS = """
+kind: PeerAuthentication
+metadata: {name: kept, namespace: kept}
+spec:
+  selector: {matchLabels: {app: kept}}
+  portLevelMtls: {8083: {mode: STRICT}, 9000: {mode: STRICT}}
+---
+kind: AuthorizationPolicy
+metadata: {name: kept-deny, namespace: kept}
+spec:
+  selector: {matchLabels: {app: kept}}
+  action: DENY
+  rules: [{to: [{operation: {ports: ["8084"], paths: ["/secret*"]}}]}, {to: [{operation: {ports: ["9001"]}}]}]
+---
+kind: AuthorizationPolicy
+metadata: {name: kept-allow, namespace: kept}
+spec:
+  selector: {matchLabels: {app: kept}}
+  rules:
+    - to: [{operation: {notPorts: ["8085"]}}]
+    - from: [{source: {principals: ["cluster.local/ns/traffic/sa/visitor"]}}]
+      to: [{operation: {ports: ["8085"]}}]
+---
+kind: RequestAuthentication
+metadata: {name: kept-tokens, namespace: kept}
+spec:
+  selector: {matchLabels: {app: kept}}
+  jwtRules:
+    - issuer: someone@example.com
+      jwks: '{"keys":[{"kty":"RSA","kid":"k","alg":"RS256","e":"AQAB","n":"tN1_ovtBeA4AGKQva_xV_rTnuTKVErN023wnQ1YVW3q1gSbFrVuG_zOY3pgkdDSeuK4vNGgmSNSlttvnA2FE6Z9w7MFyiUE8bqwN9gk2m4S3hj7an7z7UAcLKkrFFG4-NbpLYOxStOhs4TFs9pweOyVObhWEhBMByE6Jbdw7HN1A7BwCg0Oi21GM0JMaqrL_8xJRL1RUOoItyKY6FsuWk5wmikkYVjHJjtN-HfborBH00MINad8rahwlomlFSLt0DN0JvUv8Z0tHtRFzSfTy_4rIGlBYr-ef8ox4KAND1Q9N8nwh8pQIQTeyFVFJ5lQ3_yw05jpH8dt3NDxqxXUiXQ"}]}'
+"""
+"""One pod whose ports are guarded in different ways."""
+
+
+def in_kept(host: str, traffic_policy: str) -> str:
+    text = policy(f"{host}-rule", traffic_policy)
+    return text.replace(f"host: {host}-rule", f"host: {host}.kept.svc.cluster.local")
+
+
+def situation(name: str, url: str, *manifests: str, **more: object) -> Situation:
+    return Situation(name=name, url=url, manifests=manifests, **more)  # type: ignore[arg-type]
+
+
+_TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJzb21lb25lQGV4YW1wbGUuY29tIiwic3ViIjoieCJ9.c2ln"
+_STRANGER = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJzdHJhbmdlciIsInN1YiI6IngifQ.c2ln"
+
+SITUATIONS = (
+    situation("healthy", "http://trace-ok/", service("trace-ok", selector=NEAR)),
+    situation(
+        "healthy-tcp",
+        "tcp://trace-tcp:9000",
+        service("trace-tcp", port=9000, port_name="tcp", target=9000, selector=NEAR),
+    ),
+    situation(
+        "no-route",
+        "http://trace-nr/other",
+        routes("trace-nr", "- {match: [{uri: {exact: /only}}], route: [{destination: {host: trace-nr}}]}"),
+        link="route",
+        cause="VirtualService/trace-nr",
+    ),
+    situation(
+        "no-cluster",
+        "http://trace-nc/",
+        routes("trace-nc", "- route: [{destination: {host: trace-nc, subset: v9}}]"),
+        link="cluster",
+        cause="VirtualService/trace-nc",
+    ),
+    situation(
+        "no-endpoint",
+        "http://trace-uh/",
+        service("trace-uh", selector="app: nobody"),
+        link="endpoint",
+        cause="Service/trace-uh",
+    ),
+    situation(
+        "subset-of-nobody",
+        "http://trace-subset/",
+        routes("trace-subset", "- route: [{destination: {host: trace-subset, subset: v7}}]"),
+        subsets("trace-subset").replace("{name: v2, labels: {version: v2}}", "{name: v7, labels: {version: v7}}"),
+        link="endpoint",
+        cause="DestinationRule/trace-subset",
+    ),
+    situation(
+        "wrong-port",
+        "http://trace-port/",
+        service("trace-port", target=7999, selector=NEAR),
+        link="application",
+        cause="Service/trace-port",
+    ),
+    situation(
+        "tls-to-a-plain-server",
+        "http://trace-simple.outside/",
+        service("trace-simple", selector="app: outer").replace(
+            "{name: trace-simple}", "{name: trace-simple, namespace: outside}"
+        ),
+        policy("trace-simple", "tls: {mode: ISTIO_MUTUAL}").replace(
+            "host: trace-simple", "host: trace-simple.outside.svc.cluster.local"
+        ),
+        link="tls",
+        cause="DestinationRule/trace-simple",
+    ),
+    situation(
+        "plain-text-to-strict",
+        "http://trace-strict.kept/",
+        kept("trace-strict", 8083),
+        in_kept("trace-strict", "tls: {mode: DISABLE}"),
+        link="tls",
+        cause="DestinationRule/trace-strict-rule",
+    ),
+    situation(
+        "wrong-san",
+        "http://trace-san/",
+        service("trace-san", selector=NEAR),
+        policy("trace-san", "tls: {mode: ISTIO_MUTUAL, subjectAltNames: [spiffe://cluster.local/ns/x/sa/y]}"),
+        link="tls",
+        cause="DestinationRule/trace-san",
+    ),
+    situation(
+        "simple-tls-to-a-sidecar",
+        "http://trace-simple2/",
+        service("trace-simple2", selector=NEAR),
+        policy("trace-simple2", "tls: {mode: SIMPLE, sni: trace}"),
+        link="tls",
+        cause="DestinationRule/trace-simple2",
+    ),
+    situation(
+        "outside-to-strict",
+        "http://trace-strict.kept/",
+        kept("trace-strict", 8083),
+        GUARDS,
+        source="outer",
+        link="tls",
+        cause="PeerAuthentication/kept",
+    ),
+    situation(
+        "denied",
+        "http://trace-deny.kept/secret/x",
+        kept("trace-deny", 8084),
+        GUARDS,
+        link="policy",
+        cause="AuthorizationPolicy/kept-deny",
+    ),
+    situation("not-denied", "http://trace-deny.kept/open", kept("trace-deny", 8084), GUARDS),
+    situation(
+        "not-allowed",
+        "http://trace-allow.kept/",
+        kept("trace-allow", 8085),
+        GUARDS,
+        link="policy",
+        cause="AuthorizationPolicy/kept-allow",
+    ),
+    situation("allowed", "http://trace-allow.kept/", kept("trace-allow", 8085), GUARDS, source="visitor"),
+    situation(
+        "bad-signature",
+        "http://trace-jwt.kept/",
+        kept("trace-jwt", 8086),
+        GUARDS,
+        headers={"authorization": f"Bearer {_TOKEN}"},
+        link="jwt",
+        cause="RequestAuthentication/kept-tokens",
+    ),
+    situation(
+        "unknown-issuer",
+        "http://trace-jwt.kept/",
+        kept("trace-jwt", 8086),
+        GUARDS,
+        headers={"authorization": f"Bearer {_STRANGER}"},
+        link="jwt",
+        cause="RequestAuthentication/kept-tokens",
+    ),
+    situation(
+        "tcp-denied",
+        "tcp://trace-tcp-deny.kept:9001",
+        kept("trace-tcp-deny", 9001, port=9001, port_name="tcp"),
+        GUARDS,
+        link="policy",
+        cause="AuthorizationPolicy/kept-deny",
+    ),  # type: ignore[arg-type]
+    situation(
+        "tcp-plain-to-strict",
+        "tcp://trace-tcp-strict.kept:9000",
+        kept("trace-tcp-strict", 9000, port=9000, port_name="tcp"),  # type: ignore[arg-type]
+        in_kept("trace-tcp-strict", "tls: {mode: DISABLE}"),
+        GUARDS,
+        link="tls",
+        cause="DestinationRule/trace-tcp-strict-rule",
+    ),
+    situation(
+        "tcp-no-endpoint",
+        "tcp://trace-tcp-uh:9000",
+        service("trace-tcp-uh", port=9000, port_name="tcp", target=9000, selector="app: nobody"),
+        link="endpoint",
+        cause="Service/trace-tcp-uh",
+    ),
+    situation(
+        "tcp-wrong-port",
+        "tcp://trace-tcp-port.outside:9000",
+        service("trace-tcp-port", port=9000, port_name="tcp", target=7998, selector="app: outer").replace(
+            "{name: trace-tcp-port}", "{name: trace-tcp-port, namespace: outside}"
+        ),
+        link="application",
+        cause="Service/trace-tcp-port",
+    ),
+    situation(
+        "fault",
+        "http://trace-fi/",
+        routes(
+            "trace-fi",
+            "- {fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, route: [{destination: {host: trace-fi}}]}",
+        ),
+        link="filter",
+        cause="VirtualService/trace-fi",
+    ),
+    situation("redirect", "http://trace-redirect/", routes("trace-redirect", "- {redirect: {uri: /elsewhere}}")),
+    situation(
+        "direct",
+        "http://trace-direct/",
+        routes("trace-direct", "- {directResponse: {status: 451, body: {string: sorry}}}"),
+    ),
+    situation(
+        "rewritten",
+        "http://trace-rewrite/a/b",
+        routes(
+            "trace-rewrite",
+            "- {match: [{uri: {prefix: /a}}], rewrite: {uri: /c}, route: [{destination: {host: trace-rewrite}}]}",
+            selector=NEAR,
+        ),
+    ),
+    situation(
+        "registry-only",
+        "http://nobody.example.com/",
+        source="scoped",
+        address="outer",
+        link="route",
+        cause="Sidecar/default",
+    ),
+    situation(
+        "registry-only-tcp",
+        "tcp://trace-tcp.traffic:9000",
+        service("trace-tcp", port=9000, port_name="tcp", target=9000, selector=NEAR),
+        source="scoped",
+        link="endpoint",
+        cause="Sidecar/default",
+    ),
+    situation(
+        "hidden-by-scope",
+        "http://trace-ok.traffic/",
+        service("trace-ok", selector=NEAR),
+        source="scoped",
+        link="route",
+        cause="Sidecar/default",
+    ),
+    situation(
+        "no-pending-requests",
+        "http://trace-uo/",
+        service("trace-uo", selector=NEAR),
+        policy("trace-uo", "connectionPool: {http: {http1MaxPendingRequests: 1, http2MaxRequests: 1}}"),
+    ),
+)
+
+
+@pytest.fixture(scope="session")
+def world(mesh: TrafficMesh) -> World:
+    return load_world(mesh)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(s, marks=pytest.mark.behaviour(*s.manifests, GUARDS), id=s.name) for s in SITUATIONS]
+)
+def test_a_prediction_comes_true(mesh: TrafficMesh, world: World, case: Situation) -> None:
+    predicted = predict(mesh, world, case)
+    met = observe(mesh, case)
+    status, flag, details = predicted.seen_by_client
+    print(f"{met.line}\n{predicted.reason} {predicted.depends_on}")
+    if mesh.pod(case.source).sidecar:
+        assert (status, frozenset(flag.split(",")) - {"-"}, details) == (met.status, met.flags, met.details)
+    else:
+        assert status == met.status
+    assert predicted.link == case.link
+    blamed = f"{predicted.cause.kind}/{predicted.cause.name}" if predicted.cause is not None else ""
+    assert blamed == case.cause
+    assert predicted.certain == (case.link != "application"), predicted.depends_on

@@ -1,0 +1,278 @@
+"""Whole requests through small meshes: which link breaks, with which status, flag and details."""
+
+import pytest
+from traced_mesh import BASE, SHOP, ask, blamed, pod, service, titles, world_of
+
+HOST = "server.web.svc.cluster.local"
+
+
+def virtual_service(http: str, host: str = "server") -> str:
+    return f"""
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {{name: routes, namespace: web}}
+spec: {{hosts: [{host}], http: [{http}]}}
+"""
+
+
+def destination_rule(spec: str) -> str:
+    return f"""
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {{name: rule, namespace: web}}
+spec: {{host: server, {spec}}}
+"""
+
+
+def strict(namespace: str = "web") -> str:
+    return f"""
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {{name: strict, namespace: {namespace}}}
+spec: {{mtls: {{mode: STRICT}}}}
+"""
+
+
+def verdict(found: object) -> tuple[object, ...]:
+    return tuple(getattr(found, name) for name in ("outcome", "status", "flag", "details", "link"))
+
+
+def test_a_healthy_request_passes_both_sides():
+    found = ask(world_of(SHOP), "http://server/")
+    assert verdict(found) == ("delivered", 200, "-", "via_upstream", "")
+    assert found.certain
+    assert found.destination == "server.web"
+    assert list(dict.fromkeys(step.side for step in found.steps)) == ["client.web", "server.web"]
+    assert titles(found, "cluster") == [f"cluster outbound|80||{HOST}", "cluster inbound|8080||"]
+    assert "mutual TLS agrees" in titles(found, "tls")
+
+
+def test_both_dialects_come_to_the_same():
+    mine, theirs = (ask(world_of(SHOP, strict(), dialect=d), "http://server/") for d in ("envoy", "istio"))
+    assert verdict(mine) == verdict(theirs) == ("delivered", 200, "-", "via_upstream", "")
+
+
+def test_a_connection_of_another_protocol_passes_too():
+    text = BASE + pod("client") + pod("server") + service("server", port="{name: tcp, port: 9000}")
+    found = ask(world_of(text), "server:9000")
+    assert verdict(found) == ("delivered", 0, "-", "", "")
+    assert found.certain
+
+
+def test_routes_passed_over_say_why():
+    text = virtual_service(
+        "{match: [{uri: {prefix: /a}, headers: {x: {exact: y}}}], route: [{destination: {host: server}}]},"
+        "{match: [{uri: {exact: /b}}], route: [{destination: {host: server}}]}"
+    )
+    found = ask(world_of(SHOP, text), "http://server/a", headers={"x": "z"})
+    assert verdict(found) == ("failed", 404, "NR", "route_not_found", "route")
+    assert blamed(found) == "VirtualService/routes"
+    (step,) = (s for s in found.steps if s.title == "no route matches")
+    assert step.passed_over == ("#0 /a*: wants header x exact 'y', has 'z'", "#1 =/b: path '/a' is not '/b'")
+
+
+def test_a_cause_has_its_place():
+    found = ask(
+        world_of(SHOP, virtual_service("{route: [{destination: {host: server, subset: v9}}]}")), "http://server/"
+    )
+    assert verdict(found) == ("failed", 503, "NC", "cluster_not_found", "cluster")
+    assert found.cause is not None
+    assert (found.cause.kind, found.cause.name, found.cause.file, found.cause.line) == (
+        "VirtualService",
+        "routes",
+        "mesh.yaml",
+        6,
+    )
+    assert "subset v9" in found.fix
+
+
+def test_a_subset_whose_labels_nobody_has():
+    rule = destination_rule("subsets: [{name: v2, labels: {version: v2}}]")
+    routed = virtual_service("{route: [{destination: {host: server, subset: v2}}]}")
+    found = ask(world_of(SHOP, rule, routed), "http://server/")
+    assert verdict(found) == ("failed", 503, "UH", "no_healthy_upstream", "endpoint")
+    assert blamed(found) == "DestinationRule/rule"
+    assert "version=v2" in found.reason
+
+
+def test_a_selector_that_matches_no_pod():
+    found = ask(world_of(SHOP, service("other", app="nobody")), "http://other/")
+    assert verdict(found) == ("failed", 503, "UH", "no_healthy_upstream", "endpoint")
+    assert blamed(found) == "Service/other"
+
+
+def test_plain_text_to_strict_is_closed_and_not_retried():
+    found = ask(world_of(SHOP, strict(), destination_rule("trafficPolicy: {tls: {mode: DISABLE}}")), "http://server/")
+    details = "upstream_reset_before_response_started{connection_termination}"
+    assert verdict(found) == ("failed", 503, "UC", details, "tls")
+    assert blamed(found) == "DestinationRule/rule"
+
+
+def test_a_client_without_a_sidecar_meets_strict():
+    text = SHOP + pod("outer", namespace="bare") + strict()
+    found = ask(world_of(text), "http://server.web/", source="outer.bare")
+    assert verdict(found) == ("failed", 0, "NR", "filter_chain_not_found", "tls")
+    assert blamed(found) == "PeerAuthentication/strict"
+
+
+def test_mutual_tls_to_a_pod_without_a_sidecar():
+    text = BASE + pod("client") + pod("server", namespace="bare") + service("server", namespace="bare")
+    rule = destination_rule("trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}").replace(
+        "host: server", "host: server.bare.svc.cluster.local"
+    )
+    found = ask(world_of(text, rule), "http://server.bare/")
+    assert (found.status, found.flag, found.link) == (503, "URX,UF", "tls")
+    assert "WRONG_VERSION_NUMBER" in found.details
+    assert blamed(found) == "DestinationRule/rule"
+
+
+def test_auto_mtls_leaves_pods_without_a_sidecar_alone():
+    text = BASE + pod("client") + pod("server", namespace="bare") + service("server", namespace="bare")
+    assert ask(world_of(text), "http://server.bare/").outcome == "delivered"
+
+
+def test_a_wrong_name_in_the_servers_certificate():
+    rule = destination_rule("trafficPolicy: {tls: {mode: ISTIO_MUTUAL, subjectAltNames: ['spiffe://a/b']}}")
+    found = ask(world_of(SHOP, rule), "http://server/")
+    assert (found.status, found.flag, found.link) == (503, "URX,UF", "tls")
+    assert "SAN_matcher,_certificate_SANs_are_[spiffe://cluster.local/ns/web/sa/server]" in found.details
+
+
+def test_weights_that_lead_to_different_ends_make_a_verdict_uncertain():
+    split = virtual_service(
+        "{route: [{destination: {host: server}, weight: 90}, {destination: {host: server, subset: v9}, weight: 10}]}"
+    )
+    found = ask(world_of(SHOP, split), "http://server/")
+    assert (found.outcome, found.certain) == ("delivered", False)
+    assert found.shares == ((f"outbound|80||{HOST}", 90), (f"outbound|80|v9|{HOST}", 10))
+    (thing,) = found.depends_on
+    assert thing.startswith("weights: ")
+    assert "(10 %) → failed 503 NC" in thing
+
+
+def test_weights_that_lead_to_the_same_end_leave_it_certain():
+    rule = destination_rule("subsets: [{name: v1, labels: {version: v1}}]")
+    split = virtual_service(
+        "{route: [{destination: {host: server}, weight: 50}, {destination: {host: server, subset: v1}, weight: 50}]}"
+    )
+    assert ask(world_of(SHOP, rule, split), "http://server/").certain
+
+
+@pytest.mark.parametrize(
+    ("takes", "status", "flag", "details"),
+    [(0.0, 200, "-", "via_upstream"), (1.0, 200, "-", "via_upstream"), (3.0, 504, "UT", "response_timeout")],
+)
+def test_a_slow_program_meets_the_timeout(takes, status, flag, details):
+    world = world_of(SHOP, virtual_service("{timeout: 2s, route: [{destination: {host: server}}]}"))
+    found = ask(world, "http://server/", takes=takes)
+    assert (found.status, found.flag, found.details) == (status, flag, details)
+
+
+def test_faults_end_requests_or_delay_them():
+    abort = "{fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, route: [{destination: {host: server}}]}"
+    found = ask(world_of(SHOP, virtual_service(abort)), "http://server/")
+    assert verdict(found) == ("aborted", 418, "FI", "fault_filter_abort", "filter")
+    assert blamed(found) == "VirtualService/routes"
+    delay = "{fault: {delay: {fixedDelay: 1s, percentage: {value: 100}}}, route: [{destination: {host: server}}]}"
+    found = ask(world_of(SHOP, virtual_service(delay)), "http://server/")
+    assert (found.outcome, found.status, found.flag) == ("delivered", 200, "DI")
+
+
+def test_a_fault_for_a_part_of_the_requests_names_its_share():
+    abort = "{fault: {abort: {httpStatus: 418, percentage: {value: 20}}}, route: [{destination: {host: server}}]}"
+    found = ask(world_of(SHOP, virtual_service(abort)), "http://server/")
+    assert (found.outcome, found.certain) == ("delivered", False)
+    assert found.depends_on == ("the share of aborted requests, 20 %",)
+
+
+def test_redirects_and_direct_responses_are_answers():
+    found = ask(world_of(SHOP, virtual_service("{redirect: {uri: /b, authority: c}}")), "http://server/a?x=1")
+    assert verdict(found) == ("redirected", 301, "-", "direct_response", "")
+    assert found.destination == "http://c/b"
+    found = ask(
+        world_of(SHOP, virtual_service("{directResponse: {status: 451, body: {string: gone}}}")), "http://server/"
+    )
+    assert verdict(found) == ("responded", 451, "-", "direct_response", "")
+
+
+def test_the_message_arrives_as_the_route_changed_it():
+    route = (
+        "{match: [{uri: {prefix: /a}}], rewrite: {uri: /c, authority: d},"
+        " headers: {request: {set: {x: y}, remove: [z]}}, route: [{destination: {host: server}}]}"
+    )
+    found = ask(world_of(SHOP, virtual_service(route)), "http://server/a/b?q=1", headers={"z": "1"})
+    assert (found.message.path, found.message.authority) == ("/c/b?q=1", "d")
+    assert (found.message.header("x"), found.message.header("z")) == ("y", None)
+
+
+SIDECAR = """
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: web}
+spec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}, egress: [{hosts: ["./other.web.svc.cluster.local"]}]}
+"""
+
+
+def test_a_sidecar_that_hides_the_host_is_to_blame():
+    found = ask(world_of(SHOP, service("other", app="server"), SIDECAR), "http://server/")
+    assert verdict(found) == ("failed", 502, "-", "direct_response", "route")
+    assert blamed(found) == "Sidecar/default"
+    assert "web/server.web.svc.cluster.local" in found.fix
+
+
+def test_hosts_that_nobody_knows_under_registry_only():
+    found = ask(world_of(SHOP, service("other", app="server"), SIDECAR), "http://example.com/")
+    assert (found.status, blamed(found)) == (502, "Sidecar/default")
+    assert "ServiceEntry" in found.fix
+
+
+def test_unknown_hosts_pass_to_the_outside_and_hang_on_it():
+    found = ask(world_of(SHOP), "http://example.com/")
+    assert (found.outcome, found.certain) == ("delivered", False)
+    assert found.depends_on == ("what example.com:80 answers",)
+
+
+def test_a_name_of_another_namespace_is_told():
+    text = BASE + pod("client") + pod("server", namespace="bare") + service("server", namespace="bare")
+    found = ask(world_of(text), "http://server/")
+    assert (found.outcome, found.link, blamed(found)) == ("failed", "name", "Service/server")
+    assert found.fix == "call server.bare"
+
+
+def test_a_port_that_the_service_lacks():
+    found = ask(world_of(SHOP), "http://server:81/")
+    assert (found.link, blamed(found)) == ("endpoint", "Service/server")
+    assert "has no port 81; it has 80 (http)" in found.reason
+
+
+def test_a_target_port_that_nobody_declares_fails_for_all_that_is_known():
+    text = BASE + pod("client") + pod("server") + service("server", port="{name: http, port: 80, targetPort: 7999}")
+    found = ask(world_of(text), "http://server/")
+    assert (found.status, found.flag, found.certain) == (503, "UF", False)
+    assert "Connection_refused" in found.details
+    assert (found.side, found.seen_by_client) == ("server.web", (503, "-", "via_upstream"))
+    assert blamed(found) == "Service/server"
+
+
+def test_excluded_ports_go_past_the_sidecar():
+    marked = pod("client").replace(
+        "labels: {app: client}",
+        'labels: {app: client}, annotations: {traffic.sidecar.istio.io/excludeOutboundPorts: "80"}',
+    )
+    found = ask(world_of(BASE + marked + pod("server") + service("server")), "http://server/")
+    assert found.outcome == "delivered"
+    (step,) = (s for s in found.steps if s.link == "capture" and s.side == "client.web")
+    assert step.facts == (("why", "port 80 is in excludeOutboundPorts"),)
+    assert "kube-proxy" in titles(found, "endpoint")[0]
+
+
+def test_a_circuit_breaker_of_zero_lets_nothing_through():
+    rule = destination_rule("trafficPolicy: {connectionPool: {http: {http1MaxPendingRequests: 1}}}")
+    (step,) = (
+        s for s in ask(world_of(SHOP, rule), "http://server/").steps if s.title == f"cluster outbound|80||{HOST}"
+    )
+    assert dict(step.facts)["limits"] == "pending requests 1"
