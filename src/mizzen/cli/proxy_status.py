@@ -1,8 +1,8 @@
 """`mizzen proxy-status`: has every proxy what the control plane sent it, and what differs at one of them.
 
-In: the control planes of a local mesh, or those named by `--monitoring`. Out: without `-v` the classic wide table,
-with `-v 0` the condensed one, with `-v 1` all resource types; with a proxy's name the difference between what the
-control plane would send it now and what its Envoy holds.
+In: the control planes of a local mesh, or those named by flags. Out: without `-v` the classic wide table, with `-v 0`
+the condensed one, with `-v 1` all resource types; with a proxy's name the difference between what the control plane
+would send it now and what its Envoy holds.
 """
 
 import datetime
@@ -13,11 +13,12 @@ import click
 
 from mizzen.cli import options, render, targets
 from mizzen.cli.flags import Command
+from mizzen.cli.planes import Plane, find_planes
+from mizzen.cli.reach import Reach, reach_options
 from mizzen.errors import MizzenError
 
 if TYPE_CHECKING:
     from mizzen.diagnose.dump import Dump
-    from mizzen.diagnose.sync import ProxyStatus
 
 _ALL_TYPES = 1
 
@@ -30,44 +31,29 @@ _ALL_TYPES = 1
 )
 @options.output_option("table", "json", "yaml", default="table")
 @options.namespace_option
-@options.mesh_option
-@click.option(
-    "--monitoring",
-    multiple=True,
-    metavar="HOST:PORT",
-    help="A control plane's monitoring address (15014), instead of the local mesh's; repeat for replicas.",
-)
-def proxy_status(
-    pod: str | None,
-    file: str,
-    verbosity: int | None,
-    output: str,
-    namespace: str,
-    mesh: str,
-    monitoring: tuple[str, ...],
-) -> None:
+@reach_options
+def proxy_status(pod: str | None, file: str, verbosity: int | None, output: str, namespace: str, reach: Reach) -> None:
     """Show whether each proxy has what the control plane sent it."""
-    planes = targets.find_control_planes(mesh=mesh, addresses=monitoring)
+    planes = find_planes(reach)
     if not pod and not file:
         _list(planes, verbosity=verbosity, output=output, namespace=namespace)
         return
     if not pod:
         raise MizzenError("proxy-status --file requires the name of the proxy that the file is from")
-    name, actual = _actual(pod, file=file, namespace=namespace, mesh=mesh)
+    name, actual = _actual(pod, file=file, namespace=namespace, mesh=reach.mesh)
     _print_difference(_sent(planes, name), actual)
 
 
-def _list(planes: Sequence[targets.ControlPlane], *, verbosity: int | None, output: str, namespace: str) -> None:
+def _list(planes: Sequence[Plane], *, verbosity: int | None, output: str, namespace: str) -> None:
     from mizzen.diagnose import sync
 
-    answers = [(plane, _syncz(plane, namespace)) for plane in planes]
+    answers = [plane.statuses(namespace) for plane in planes]
     if output != "table":
-        for plane, proxies in answers:
-            document = sync.build_document(proxies, {"Component": "istiod", "ID": plane.name})
-            text = render.render_yaml(document) if output == "yaml" else render.render_json(document)
+        for answer in answers:
+            text = render.render_yaml(answer.document) if output == "yaml" else render.render_json(answer.document)
             click.echo(text, nl=False)
         return
-    proxies = [proxy for _, found in answers for proxy in found]
+    proxies = [proxy for answer in answers for proxy in answer.proxies]
     if verbosity is None:
         table = sync.build_classic_table(proxies)
     elif verbosity < _ALL_TYPES:
@@ -75,12 +61,6 @@ def _list(planes: Sequence[targets.ControlPlane], *, verbosity: int | None, outp
     else:
         table = sync.build_full_table(proxies, datetime.datetime.now(datetime.UTC))
     click.echo(render.render_table(table), nl=False)
-
-
-def _syncz(plane: targets.ControlPlane, namespace: str) -> "list[ProxyStatus]":
-    from mizzen.diagnose import sync
-
-    return sync.in_namespace(sync.read_syncz(plane.get_json("debug/syncz"), plane.name), namespace)
 
 
 def _actual(reference: str, *, file: str, namespace: str, mesh: str) -> "tuple[str, Dump]":
@@ -96,15 +76,12 @@ def _actual(reference: str, *, file: str, namespace: str, mesh: str) -> "tuple[s
         raise MizzenError(f"could not contact sidecar: {unreachable}") from unreachable
 
 
-def _sent(planes: Sequence[targets.ControlPlane], name: str) -> "Dump":
+def _sent(planes: Sequence[Plane], name: str) -> "Dump":
     """The dump of the first control plane that knows the proxy."""
-    from mizzen.diagnose import dump
-
     for plane in planes:
-        try:
-            return dump.parse_dump(plane.get(f"debug/config_dump?proxyID={name}"))
-        except targets.NotConnected:
-            continue
+        found = plane.sent(name)
+        if found is not None:
+            return found
     raise MizzenError("unable to find config dump in Istiod responses")
 
 

@@ -79,6 +79,7 @@ class UnexpectedStatus(MizzenError):
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(f"unexpected status code: {status}: {body.decode(errors='replace').strip()}")
         self.status = status
+        self.body = body
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -13,18 +13,11 @@ from typing import Any
 import click
 import msgspec
 
-from mizzen.cli import options, render, targets
+from mizzen.cli import render
 from mizzen.cli.flags import Command
+from mizzen.cli.planes import Build, Plane, find_planes
+from mizzen.cli.reach import Reach, reach_options
 from mizzen.errors import MizzenError, UsageError
-
-
-class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a program tells of its build; the JSON keys are istioctl's."""
-
-    version: str
-    revision: str = ""
-    status: str = ""
-    python_version: str = ""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,16 +34,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("-s", "--short/--no-short", default=True, help="Only the version numbers (default).")
 @click.option("-o", "--output", default="", metavar="json|yaml", help="Output format.")
 @click.option("--remote/--no-remote", default=True, help="Ask the control plane and proxies too (default).")
-@options.mesh_option
-@click.option("--monitoring", multiple=True, metavar="HOST:PORT", help="A control plane's monitoring address (15014).")
-def version(short: bool, output: str, remote: bool, mesh: str, monitoring: tuple[str, ...]) -> None:
+@reach_options
+def version(short: bool, output: str, remote: bool, reach: Reach) -> None:
     """Print the versions of client, control plane and proxies."""
     if output not in ("", "json", "yaml"):
         raise MizzenError("--output must be 'yaml' or 'json'")
     report = Report(client=client_build())
     if remote:
         try:
-            report = _ask(report, targets.find_control_planes(mesh=mesh, addresses=monitoring))
+            report = _ask(report, find_planes(reach))
         except UsageError as unclear:
             click.echo(f"The control plane is not asked: {unclear}", err=True)
         except MizzenError as absent:
@@ -70,22 +62,10 @@ def client_build() -> Build:
     return Build(version=importlib.metadata.version("mizzen"), python_version=platform.python_version())
 
 
-def _ask(report: Report, planes: Sequence[targets.ControlPlane]) -> Report:
-    from mizzen.diagnose import sync
-
-    builds = tuple((plane.name, _parse_build(plane.get("version").decode())) for plane in planes)
-    proxies = [
-        (proxy.name, proxy.version)
-        for plane in planes
-        for proxy in sync.read_syncz(plane.get_json("debug/syncz"), plane.name)
-    ]
+def _ask(report: Report, planes: Sequence[Plane]) -> Report:
+    builds = tuple(plane.release() for plane in planes)
+    proxies = [(proxy.name, proxy.version) for plane in planes for proxy in plane.statuses("").proxies]
     return msgspec.structs.replace(report, control_planes=builds, proxies=tuple(sorted(proxies)))
-
-
-def _parse_build(text: str) -> Build:
-    """`VERSION-REVISION-STATUS`, where a version may hold dashes itself."""
-    parts = text.strip().rsplit("-", 2)
-    return Build(version=parts[0], **dict(zip(("revision", "status"), parts[1:], strict=False)))
 
 
 def _lines(report: Report, *, short: bool, remote: bool) -> list[str]:

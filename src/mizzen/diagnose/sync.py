@@ -1,11 +1,12 @@
 """Has every proxy what it was sent: the rows of `proxy-status`.
 
-In: a control plane's `/debug/syncz`, the identity of that control plane, and the time. Out: `ProxyStatus` values, the
-three tables that istioctl has printed over the years (classic, condensed, all types), and its JSON form. A state is
-the plain comparison of nonces that istiod makes; no age is held against a proxy.
+In: a control plane's `/debug/syncz`, or the `ClientConfig`s that it tells over ADS, and the time. Out: `ProxyStatus`
+values, the three tables that istioctl has printed over the years (classic, condensed, all types), and its JSON form. A
+state is the plain comparison of nonces that istiod makes; no age is held against a proxy.
 """
 
 import datetime
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -92,6 +93,28 @@ def read_syncz(payload: Any, control_plane: str) -> list[ProxyStatus]:
     return [_proxy(entry, control_plane) for entry in payload if isinstance(entry, Mapping)]
 
 
+def read_client_configs(configs: Iterable[Mapping[str, Any]], control_plane: str) -> list[ProxyStatus]:
+    """The same from the `ClientConfig` messages (protobuf JSON) that a control plane tells over ADS."""
+    return [_configured(config, control_plane) for config in configs]
+
+
+def control_plane_name(identifier: str) -> str:
+    """Who answered, by the identifier of an answer: `MISSING` where it has none, `INVALID` where that is no JSON."""
+    if not identifier:
+        return "MISSING"
+    try:
+        told = json.loads(identifier)
+    except ValueError:
+        return "INVALID"
+    return _text(told, "ID") if isinstance(told, dict) else "INVALID"
+
+
+def metadata_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a `ClientConfig` says of the proxy's node."""
+    metadata = config.get("node", {}).get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
 def in_namespace(proxies: Iterable[ProxyStatus], namespace: str) -> list[ProxyStatus]:
     """The proxies of that namespace; all of them when it is empty."""
     return [proxy for proxy in proxies if not namespace or proxy.namespace == namespace]
@@ -130,8 +153,6 @@ def build_full_table(proxies: Sequence[ProxyStatus], now: datetime.datetime) -> 
 
 def build_document(proxies: Iterable[ProxyStatus], identifier: Mapping[str, Any]) -> dict[str, Any]:
     """One control plane's answer as istioctl prints it for `-o json`."""
-    import json
-
     return {
         "resources": [_client_config(proxy) for proxy in proxies],
         "typeUrl": "istio.io/debug/syncz",
@@ -168,6 +189,27 @@ def _proxy(entry: Mapping[str, Any], control_plane: str) -> ProxyStatus:
         control_plane=control_plane,
         version=version or (f"{older}*" if older else ""),
         types=tuple(sorted(_types(entry), key=lambda status: status.type_url)),
+    )
+
+
+def _configured(config: Mapping[str, Any], control_plane: str) -> ProxyStatus:
+    metadata = metadata_of(config)
+    known = (c for c in config.get("genericXdsConfigs", ()) if c.get("configStatus", "UNKNOWN") != "UNKNOWN")
+    return ProxyStatus(
+        name=_text(config.get("node", {}), "id"),
+        cluster=_text(metadata, "CLUSTER_ID"),
+        control_plane=control_plane,
+        version=_text(metadata, "ISTIO_VERSION"),
+        types=tuple(sorted(map(_configured_type, known), key=lambda status: status.type_url)),
+    )
+
+
+def _configured_type(config: Mapping[str, Any]) -> TypeStatus:
+    return TypeStatus(
+        type_url=_text(config, "typeUrl"),
+        state=config["configStatus"],
+        sent=_time(_text(config, "lastUpdated")),
+        error=_text(config.get("errorState", {}), "details"),
     )
 
 

@@ -239,4 +239,5 @@ def client_config(connection: Connection) -> Any:
 def _timestamp(seconds: float) -> dict[str, int]:
     if not seconds:
         return {"seconds": _NEVER_SECONDS}
-    return {"seconds": int(seconds), "nanos": int(seconds % 1 * 1e9)}
+    whole, micros = divmod(round(seconds * 1e6), 1_000_000)
+    return {"seconds": whole, "nanos": micros * 1000}
