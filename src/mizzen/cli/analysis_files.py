@@ -7,10 +7,8 @@ documents) is passed over and accounted for; what claims to be one and cannot be
 these is told to deny.
 """
 
-import os
 import pathlib
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -21,7 +19,7 @@ from mizzen.api.decode import Decoded, decode_object, unfold_lists
 from mizzen.api.kinds import is_our_group
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
-from mizzen.sources import documents, entries, judgement, tree
+from mizzen.sources import bystanders, documents, entries, judgement, tree
 
 STDIN = "-"
 _REVISION = "istio.io/rev"
@@ -35,11 +33,6 @@ _HOLD_CONDITIONS = frozenset({"Gateway", "HTTPRoute", "GRPCRoute"}) | {
 Outcome = Literal[
     "read", "duplicate", "other revision", "not read", "no object", "no text", "template", "empty", "error"
 ]
-
-_TEMPLATE = re.compile(r"^[ \t-]*(?:\{\{|\{%)|:[ \t]+\{\{", re.MULTILINE)
-"""A directive at the beginning of a line or of a value: text that is to become YAML."""
-_CLAIM = re.compile(r"""^[ \t{,-]*["']?(?:apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
-_CLAIM_BYTES = b"apiVersion"
 
 
 class Place(NamedTuple):
@@ -102,7 +95,7 @@ def load(paths: Sequence[str], asked: Asked, stdin: bytes = b"") -> Manifests:
     """Everything under the paths; raises SourceError for a path that does not exist."""
     manifests = Manifests()
     for path in paths:
-        reader = _Reader(manifests, asked)
+        reader = _Reader(manifests, asked, path)
         if path == STDIN:
             reader.read(STDIN, stdin)
             continue
@@ -112,25 +105,20 @@ def load(paths: Sequence[str], asked: Asked, stdin: bytes = b"") -> Manifests:
             manifests.accounts.append(Account(str(origin), "", outcome, problem.message))
             if outcome == "error":
                 manifests.errors.append(f"{origin}: {problem}")
-        manifests.skipped += _other_files(path, listing.files)
+        for name, first in listing.repeats.items():
+            manifests.accounts.append(Account(name, "", "not read", f"the same file as {first}"))
+        manifests.skipped += tree.other_files(path, listing.files)
         for name in listing.files:
             reader.read_file(name)
     return manifests
 
 
-def _other_files(path: str, known: dict[str, Any]) -> Iterator[str]:
-    for folder, below, names in os.walk(path):
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        for name in sorted(names):
-            full = os.path.join(folder, name)
-            if full not in known and not tree.is_wanted(name) and not name.startswith("."):
-                yield full
-
-
 class _Reader:
     """Reads the files of one path."""
 
-    def __init__(self, manifests: Manifests, asked: Asked) -> None:
+    def __init__(self, manifests: Manifests, asked: Asked, path: str) -> None:
+        self._path = path
+        """What is named itself is meant to hold objects; what lies in a folder may be no manifest at all."""
         self._into = manifests
         self._asked = asked
         self._own: set[Key] = set()
@@ -152,14 +140,15 @@ class _Reader:
         try:
             text = tree.decode_text(content)
         except tree.Unreadable as unreadable:
-            if _CLAIM_BYTES in content:
+            if name == self._path or bystanders.bytes_claim(content):
                 self._fail(name, "", f'errors parsing content "{name}": {unreadable}')
             else:
                 self._into.accounts.append(Account(name, "", "no text", str(unreadable)))
             return
         is_json = name.endswith(".json")
+        chunks = [documents.Chunk(text, 1)] if is_json else list(documents.split_yaml(text))
         self._ordinal = 0
-        for part, line in [documents.Chunk(text, 1)] if is_json else documents.split_yaml(text):
+        for part, line in chunks:
             try:
                 found = documents.parse_json(part) if is_json else documents.parse_yaml(part)
             except documents.DocumentError as bad:
@@ -171,13 +160,16 @@ class _Reader:
                 place = Place(name, line - 1 + document.line, line - 1, number, locator)
                 self._read_document(place, document.value)
                 self._ordinal += 1
+        if not self._ordinal:
+            self._into.accounts.append(Account(name, "", "empty"))
 
     def _read_broken(self, name: str, part: str, line: int, bad: documents.DocumentError) -> None:
         """A document that does not parse: a template, a text that is no object, or an object that is broken."""
         where = f"{name}:{line - 1 + bad.line}"
-        if _TEMPLATE.search(part):
+        excused = name != self._path
+        if excused and bystanders.is_template_text(part):
             self._into.accounts.append(Account(where, "", "template", str(bad)))
-        elif not _CLAIM.search(part):
+        elif excused and not bystanders.text_claims(part):
             self._into.accounts.append(Account(where, "", "no object", str(bad)))
         else:
             self._fail(where, "", self._unprocessed(name, str(bad)))
@@ -209,7 +201,7 @@ class _Reader:
             self._account(place, "", "no object")
             return
         subject = _subject(raw)
-        if _is_template(raw):
+        if bystanders.is_template(raw):
             self._account(place, subject, "template")
             return
         other = decode_cluster_object(raw)
@@ -228,7 +220,7 @@ class _Reader:
                     self._into.conditions[decoded.key] = conditions
         elif decoded.outcome == "not-read":
             self._account(place, subject, "not read")
-        elif decoded.key is None and _is_named_later(raw):
+        elif decoded.key is None and bystanders.is_named_later(raw):
             self._account(place, subject, "not read", "its name is yet to be generated")
         else:
             self._fail(place.reference(), subject, self._unprocessed(place.file, "; ".join(map(str, decoded.problems))))
@@ -262,18 +254,6 @@ class _Reader:
     def _fail(self, reference: str, subject: str, text: str) -> None:
         self._into.accounts.append(Account(reference, subject, "error", text))
         self._into.errors.append(text)
-
-
-def _is_template(raw: dict[str, Any]) -> bool:
-    """Whether what names the object is still a template."""
-    metadata = raw.get("metadata")
-    names = metadata if isinstance(metadata, dict) else {}
-    return any("{{" in str(text) for text in (raw.get("kind"), names.get("name"), names.get("namespace")))
-
-
-def _is_named_later(raw: dict[str, Any]) -> bool:
-    metadata = raw.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("generateName")) and not metadata.get("name")
 
 
 def _subject(raw: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mizzen.api.problems import Problem
     from mizzen.api.validate.faults import Fault
     from mizzen.sources.documents import Chunk
+    from mizzen.sources.tree import Listing
 
 STDIN = "-"
 
@@ -38,6 +39,9 @@ _PROTOS = {
 """The proto packages of the groups whose specs are protobuf messages."""
 
 
+_OUTCOMES = {"not-read": "not read"}
+
+
 class Verdict(NamedTuple):
     """What is to be said of one file."""
 
@@ -45,6 +49,10 @@ class Verdict(NamedTuple):
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     """Advice that makes a file no less valid."""
+    accounts: tuple[str, ...] = ()
+    """What became of each document, for those who ask."""
+    is_read: bool = True
+    """False for what is not looked into."""
 
 
 class _Asked(NamedTuple):
@@ -70,7 +78,7 @@ def validate(
 ) -> None:
     """Hold manifests against the rules of admission, offline.
 
-    `mizzen -v validate` says with each fault where it is.
+    `mizzen -v validate` says with each fault where it is, and what became of every document.
     """
     from mizzen.api.validate.faults import join_messages
 
@@ -80,10 +88,13 @@ def validate(
     asked = _Asked(namespace or options.DEFAULT_NAMESPACE, istio_namespace, invocation.verbose)
     verdicts = [(name, verdict) for path in paths for name, verdict in _judge(path, asked)]
     errors = [message for _, verdict in verdicts for message in verdict.errors]
+    if asked.with_places:
+        for account in (account for _, verdict in verdicts for account in verdict.accounts):
+            click.echo(account, err=True)
     for name, verdict in verdicts:
         for notice in verdict.notices:
             click.echo(notice, err=True)
-        if verdict.warnings or not errors:
+        if verdict.warnings or (verdict.is_read and not errors):
             click.echo(_describe(name, verdict.warnings), err=True)
     if errors:
         raise MizzenError(join_messages(errors).removesuffix("\n"))
@@ -102,52 +113,96 @@ def _judge(path: str, asked: _Asked) -> Iterator[tuple[str, Verdict]]:
     from mizzen.sources import tree
 
     if path == STDIN:
-        yield STDIN, _judge_bytes(STDIN, sys.stdin.buffer.read(), asked)
+        yield STDIN, _judge_bytes(STDIN, sys.stdin.buffer.read(), asked, named=True)
         return
     try:
-        files = tree.list_files(pathlib.Path(path)).files
+        listing = tree.list_files(pathlib.Path(path))
     except SourceError as error:
         reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
         yield path, Verdict(errors=(f'cannot stat file "{path}": stat {path}: {str(reason).lower()}',))
         return
-    for name in files:
+    yield from _unread(path, listing)
+    for name in listing.files:
         try:
             content = tree.read_bytes(name)
         except tree.Unreadable as unreadable:
             yield name, Verdict(errors=(f'cannot read file "{name}": {unreadable}',))
         else:
-            yield name, _judge_bytes(name, content, asked)
+            yield name, _judge_bytes(name, content, asked, named=name == path)
 
 
-def _judge_bytes(name: str, content: bytes, asked: _Asked) -> Verdict:
-    from mizzen.sources import documents, tree
+def _unread(path: str, listing: "Listing") -> Iterator[tuple[str, Verdict]]:
+    """What under a path is not looked into, and why."""
+    from mizzen.sources import tree
+
+    for origin, problem in listing.findings:
+        errors = (f"{origin}: {problem}",) if problem.level == "error" else ()
+        accounts = (f"{origin}: not read ({problem.message})",)
+        yield str(origin), Verdict(errors=errors, accounts=accounts, is_read=False)
+    for name, first in listing.repeats.items():
+        yield name, Verdict(accounts=(f"{name}: not read (the same file as {first})",), is_read=False)
+    for name in tree.other_files(path, listing.files):
+        accounts = (f"{name}: skipped, for its name does not end in .json, .yaml or .yml",)
+        yield name, Verdict(accounts=accounts, is_read=False)
+
+
+def _judge_bytes(name: str, content: bytes, asked: _Asked, *, named: bool) -> Verdict:
+    """The bytes of a file; what lies in a folder may be no manifest at all, what was named itself is meant to be."""
+    from mizzen.sources import bystanders, documents, tree
 
     try:
         text = tree.decode_text(content)
     except tree.Unreadable as unreadable:
-        return Verdict(errors=(_undecodable(name, str(unreadable)),))
+        if named or bystanders.bytes_claim(content):
+            return Verdict(errors=(_undecodable(name, str(unreadable)),), accounts=(f"{name}: error",))
+        return Verdict(accounts=(f"{name}: no text ({unreadable})",), is_read=False)
     chunks = [documents.Chunk(text, 1)] if name.endswith(".json") else list(documents.split_yaml(text))
-    verdicts = list(_judge_chunks(name, chunks, asked))
-    errors, warnings, notices = (tuple(line for verdict in verdicts for line in verdict[kind]) for kind in range(3))
-    return Verdict(errors, warnings, notices)
+    verdicts = list(_judge_chunks(name, chunks, asked, named=named))
+    return Verdict(
+        errors=tuple(line for verdict in verdicts for line in verdict.errors),
+        warnings=tuple(line for verdict in verdicts for line in verdict.warnings),
+        notices=tuple(line for verdict in verdicts for line in verdict.notices),
+        accounts=tuple(line for verdict in verdicts for line in verdict.accounts) or (f"{name}: empty",),
+        is_read=not verdicts or any(verdict.is_read for verdict in verdicts),
+    )
 
 
-def _judge_chunks(name: str, chunks: Iterable["Chunk"], asked: _Asked) -> Iterator[Verdict]:
+def _judge_chunks(name: str, chunks: Iterable["Chunk"], asked: _Asked, *, named: bool) -> Iterator[Verdict]:
     from mizzen.sources import documents
 
     for text, line in chunks:
         try:
             found = documents.parse_json(text) if name.endswith(".json") else documents.parse_yaml(text)
         except documents.DocumentError as bad:
-            yield Verdict(errors=(_undecodable(name, f"line {line - 1 + bad.line}: {bad.message}"),))
+            yield _judge_broken(name, "" if named else text, line - 1 + bad.line, bad.message)
             continue
         locator = documents.Locator(text)
         for index, document in enumerate(found):
-            if document.repeated:
+            if document.repeated and (named or _is_meant(document.value)):
                 repeated = (f'line {line - 1 + at}: key "{key}" already set in map' for key, at in document.repeated)
                 yield Verdict(errors=tuple(_undecodable(name, reason) for reason in repeated))
             else:
                 yield from _judge_document(_Place(name, line - 1, index, locator), document.value, asked)
+
+
+def _judge_broken(name: str, text: str, line: int, reason: str) -> Verdict:
+    """A document that does not parse; without its text it cannot be excused."""
+    from mizzen.sources import bystanders
+
+    if text and bystanders.is_template_text(text):
+        return Verdict(accounts=(f"{name}:{line}: template ({reason})",), is_read=False)
+    if text and not bystanders.text_claims(text):
+        return Verdict(accounts=(f"{name}:{line}: no object ({reason})",), is_read=False)
+    errors = (_undecodable(name, f"line {line}: {reason}"),)
+    return Verdict(errors=errors, accounts=(f"{name}:{line}: error",))
+
+
+def _is_meant(value: Any) -> bool:
+    """Whether any object is in a document."""
+    from mizzen.api.decode import unfold_lists
+    from mizzen.sources import judgement
+
+    return any(judgement.claims_to_be_object(item) for item in unfold_lists(value))
 
 
 def _undecodable(name: str, reason: str) -> str:
@@ -175,6 +230,7 @@ def _judge_document(place: _Place, value: Any, asked: _Asked) -> Iterator[Verdic
     from mizzen.api.decode import unfold_lists
 
     if value is None:
+        yield Verdict(accounts=(f"{place.at('')}: empty",))
         return
     items = list(unfold_lists(value))
     if len(items) == 1 and items[0] is value:
@@ -188,10 +244,19 @@ def _judge_object(place: _Place, raw: Any, asked: _Asked) -> Verdict:
     """One object: its Problems as istioctl words them, each behind `Kind/namespace/name`."""
     from mizzen.api.decode import decode_object
     from mizzen.api.validate.objects import validate_object
+    from mizzen.sources import bystanders, judgement
 
-    if not isinstance(raw, dict) or not raw.get("kind"):
-        return Verdict(notices=(f"{place.at('')}: no object, since it has no kind",))
+    if not isinstance(raw, dict) or not judgement.claims_to_be_object(raw):
+        missing = "kind" if not isinstance(raw, dict) or not raw.get("kind") else "apiVersion"
+        return Verdict(
+            notices=(f"{place.at('')}: no object, since it has no {missing}",),
+            accounts=(f"{place.at('')}: no object",),
+        )
+    if bystanders.is_template(raw):
+        return Verdict(accounts=(f"{place.at('')}: template",), is_read=False)
     decoded = decode_object(raw, default_namespace=asked.namespace)
+    if decoded.key is None and bystanders.is_named_later(raw):
+        return Verdict(accounts=(f"{place.at('')}: {raw['kind']} not read (its name is yet to be generated)",))
     metadata = raw.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
     written = str(names.get("namespace") or "")
@@ -206,10 +271,12 @@ def _judge_object(place: _Place, raw: Any, asked: _Asked) -> Verdict:
 
     advice = list(_advise(decoded, written, asked))
     found: list[Problem | Fault] = [*problems, *advice]
+    outcome = "error" if any(each.level == "error" for each in found) else _OUTCOMES.get(decoded.outcome, "read")
     return Verdict(
         errors=tuple(say(each) for each in found if each.level == "error"),
         warnings=tuple(say(each) for each in problems if each.level != "error"),
         notices=tuple(each.message for each in advice if each.level != "error"),
+        accounts=(f"{place.at('')}: {subject.removesuffix(': ')} {outcome}",),
     )
 
 

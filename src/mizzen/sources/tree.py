@@ -9,7 +9,7 @@ file that is named is read whatever it is called. A file that two links lead to 
 import os
 import pathlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from mizzen.api.problems import Level, Problem
@@ -40,6 +40,8 @@ class Listing(NamedTuple):
     files: dict[str, Stamp]
     """In path order."""
     findings: tuple[Finding, ...]
+    repeats: dict[str, str]
+    """Files and folders that a link leads to as well, each with the name under which it is read."""
 
 
 def list_files(root: pathlib.Path) -> Listing:
@@ -47,17 +49,27 @@ def list_files(root: pathlib.Path) -> Listing:
     try:
         status = root.stat()
         if not stat.S_ISDIR(status.st_mode):
-            return Listing({str(root): Stamp.of(status)}, ())
+            return Listing({str(root): Stamp.of(status)}, (), {})
         walk = _Walk()
         files = dict(walk.files_in(root, (_identity(status),)))
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}") from error
-    return Listing(files, tuple(walk.findings))
+    return Listing(files, tuple(walk.findings), walk.repeats)
 
 
 def is_wanted(name: str) -> bool:
     """Whether a file of this name in a folder is read."""
     return name.endswith(_ENDINGS) and not name.startswith(".")
+
+
+def other_files(root: str, known: Collection[str]) -> Iterator[str]:
+    """The files under a folder that are not among those known, and not hidden, sorted."""
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        for name in sorted(names):
+            full = os.path.join(folder, name)
+            if full not in known and not is_wanted(name) and not name.startswith("."):
+                yield full
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
@@ -69,11 +81,12 @@ class _Walk:
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
-        self._seen: set[tuple[int, int]] = set()
+        self.repeats: dict[str, str] = {}
+        self._seen: dict[tuple[int, int], str] = {}
 
     def files_in(self, folder: pathlib.Path, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, Stamp]]:
         """The files of a folder and of those in it, sorted by name."""
-        self._seen.add(above[-1])
+        self._seen[above[-1]] = str(folder)
         for name in sorted(os.listdir(folder)):
             if name.startswith("."):
                 continue
@@ -83,9 +96,12 @@ class _Walk:
                 continue
             if stat.S_ISDIR(status.st_mode):
                 yield from self._files_below(path, status, above)
-            elif stat.S_ISREG(status.st_mode) and is_wanted(name) and _identity(status) not in self._seen:
-                self._seen.add(_identity(status))
-                yield str(path), Stamp.of(status)
+            elif stat.S_ISREG(status.st_mode) and is_wanted(name):
+                first = self._seen.setdefault(_identity(status), str(path))
+                if first == str(path):
+                    yield str(path), Stamp.of(status)
+                else:
+                    self.repeats[str(path)] = first
 
     def _files_below(
         self, path: pathlib.Path, status: os.stat_result, above: tuple[tuple[int, int], ...]
@@ -98,6 +114,8 @@ class _Walk:
                 yield from self.files_in(path, (*above, identity))
             except OSError as error:
                 self._report(path, "unreadable-file", f"the folder cannot be read: {error.strerror}", "error")
+        else:
+            self.repeats[str(path)] = self._seen[identity]
 
     def _status(self, path: pathlib.Path) -> os.stat_result | None:
         try:
