@@ -155,13 +155,14 @@ class Authority:
             raise IssueError("CSR_ERROR", str(error)) from error
         lifetime = ttl if ttl > 0 else min(self._config.default_ttl, self._config.max_ttl)
         chain = self._sign(request.key, identities, lifetime, request.has_common_name)
+        self._remember(certificates.expiry_of(chain[0]))
         texts = [certificates.encode(certificate).decode() for certificate in chain]
         return (*texts, self.bundle.decode())
 
     def issue_serving(
         self, key: certificates.PrivateKey, names: Sequence[str], lifetime: float
     ) -> tuple[x509.Certificate, ...]:
-        """A chain without roots for one of the control plane's own servers."""
+        """A chain without roots for one of the control plane's own servers, who take another when the signer changes."""
         return self._sign(key.public_key(), names, lifetime, common_name=False)
 
     def _sign(
@@ -174,7 +175,6 @@ class Authority:
             leaf = certificates.build_leaf(signer, key, names, now + lifetime, now, common_name)
         except (ValueError, TypeError) as error:
             raise IssueError("CERT_GEN_ERROR", f"the certificate cannot be made: {error}") from error
-        self._remember(certificates.expiry_of(leaf))
         return (leaf, *signer.intermediates)
 
     def _remember(self, expiry: float) -> None:

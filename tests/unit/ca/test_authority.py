@@ -11,6 +11,7 @@ from mizzen import settings
 from mizzen.ca import certificates
 from mizzen.ca.authority import Authority, IssueError, State, start_self_signed
 from mizzen.ca.certificates import Signer
+from mizzen.ca.serving import ServingCertificate
 
 START = 1_700_000_000.0
 HOUR = 3600.0
@@ -190,6 +191,22 @@ def test_old_root_is_trusted_until_its_last_certificate_expires(clock: Clock) ->
     assert old in authority.state.roots
     assert last.trusts(Workload(authority, clock))
     clock.now += 120
+    authority.advance()
+    assert old not in authority.state.roots
+
+
+def test_certificates_of_the_control_plane_itself_keep_no_root(clock: Clock) -> None:
+    """They are exchanged at the switch, however long they would have lived."""
+    authority = self_signed(clock, msgspec.structs.replace(CONFIG, root_overlap=10.0))
+    own = ServingCertificate(authority, ("istiod.istio-system.svc",), clock)
+    old = authority.state.current.roots[0]
+    Workload(authority, clock, ttl=HOUR)
+    authority.adopt(authority.build_successor())
+    clock.now += 10
+    authority.advance()
+    leaf = certificates.decode(own.chain_pem, "own")[0]
+    assert certificates.is_issued_by(leaf, authority.state.current.certificate)
+    clock.now += HOUR + 120
     authority.advance()
     assert old not in authority.state.roots
 
