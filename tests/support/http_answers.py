@@ -14,18 +14,22 @@ class Answers:
     def __init__(self, by_target: Mapping[str, bytes]) -> None:
         self.by_target = dict(by_target)
         self.requests: list[str] = []
+        self.bodies: list[bytes] = []
+        """Of requests that had one."""
 
 
 def _handler(answers: Answers) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def _answer(self) -> None:
             answers.requests.append(f"{self.command} {self.path}")
+            if length := int(self.headers.get("Content-Length") or 0):
+                answers.bodies.append(self.rfile.read(length))
             body = answers.by_target.get(self.path)
             self.send_response(404 if body is None else 200)
             self.end_headers()
             self.wfile.write(b"not here" if body is None else body)
 
-        do_GET = do_POST = _answer
+        do_GET = do_POST = do_PUT = _answer
 
         def address_string(self) -> str:
             return "client"
