@@ -162,7 +162,7 @@ class Authority:
     def issue_serving(
         self, key: certificates.PrivateKey, names: Sequence[str], lifetime: float
     ) -> tuple[x509.Certificate, ...]:
-        """A chain without roots for one of the control plane's own servers, who take another when the signer changes."""
+        """A chain without roots for a server of the control plane, which takes another when the signer changes."""
         return self._sign(key.public_key(), names, lifetime, common_name=False)
 
     def _sign(

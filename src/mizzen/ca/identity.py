@@ -25,6 +25,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     peer: str = ""
     """Address of the peer, for messages."""
 
+    def __repr__(self) -> str:
+        return f"Call(from {self.peer}, metadata={sorted(self.metadata)}, certificate_uris={self.certificate_uris})"
+
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Who a caller has proved to be."""

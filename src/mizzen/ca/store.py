@@ -64,6 +64,9 @@ class _SignerFile(msgspec.Struct, rename="camel"):
     intermediates: str
     roots: str
 
+    def __repr__(self) -> str:
+        return "_SignerFile([redacted])"
+
 
 class _RetiringFile(msgspec.Struct, rename="camel"):
     root: str

@@ -37,6 +37,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     """The peer's address, for messages."""
 
+    def __repr__(self) -> str:
+        return f"Credentials(of {self.address}, metadata={sorted(self.metadata)}, uris={self.certificate_uris})"
+
 
 class Authenticator(Protocol):
     """Turns credentials into identities."""

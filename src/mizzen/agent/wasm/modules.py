@@ -41,6 +41,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     logins: str = ""
     """A .dockerconfigjson."""
 
+    def __repr__(self) -> str:
+        return f"Wanted({self.plugin!r}, url={self.url!r}, with_logins={bool(self.logins)})"
+
     @property
     def refreshes(self) -> bool:
         """Whether a module that is here may be an old one."""

@@ -35,6 +35,9 @@ class File(msgspec.Struct, frozen=True):
     mode: int | None = _DEFAULT_MODE
     shared: bool = False
 
+    def __repr__(self) -> str:
+        return f"File({self.path!r}, {len(self.content)} bytes)"
+
 
 def build_files(pod: Pod, lookup: Lookup, token: Token) -> tuple[File, ...]:
     """Every file of every mount, by path; a mount that two containers share stands once."""
