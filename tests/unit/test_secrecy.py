@@ -179,7 +179,7 @@ def test_errors_about_broken_and_misplaced_keys_do_not_quote_them(known: Known, 
     }
     said = []
     for name, attempt in attempts.items():
-        with pytest.raises(Exception) as caught:  # noqa: PT011 (whatever it is)
+        with pytest.raises(Exception) as caught:
             attempt()
         lines = traceback.format_exception(caught.value)
         said.append((name, "".join(lines) + repr(caught.value) + repr(caught.value.args)))
@@ -187,7 +187,7 @@ def test_errors_about_broken_and_misplaced_keys_do_not_quote_them(known: Known, 
 
 
 MANIFESTS = {
-    "not base64": f"kind: Secret\napiVersion: v1\nmetadata: {{name: a}}\ndata:\n  tls.key: |\n{{key}}",
+    "not base64": "kind: Secret\napiVersion: v1\nmetadata: {name: a}\ndata:\n  tls.key: |\n{key}",
     "under a wrong name": "kind: Secret\napiVersion: v1\nmetadata: {name: a}\nstringdata:\n  tls.key: |\n{key}",
     "not a map": "kind: Secret\napiVersion: v1\nmetadata: {name: a}\nstringData: |\n{key}",
     "a list": "kind: Secret\napiVersion: v1\nmetadata: {name: a}\nstringData:\n- |\n{key}",
