@@ -231,6 +231,21 @@ def test_only_what_changed_is_sent(mesh, delta, sotw):
     assert change(sotw, mesh, ROUTE) == ["rds a"]
 
 
+@pytest.mark.parametrize("make", [DeltaSession, SotwSession])
+def test_everything_can_be_sent_again(mesh, make):
+    session = make(Responses(), TYPES, "t/")
+    settled(session, mesh)
+    assert say_due(session, mesh) == []
+    session.ask_again()
+    assert sorted(accept_all(session, mesh)) == [
+        "cds a b sentinel",
+        "eds a b sentinel",
+        "lds a b sentinel",
+        "rds a b sentinel",
+    ]
+    assert {watch.state for watch in session.watches.values()} == {State.SYNCED}
+
+
 def test_removals_are_told(mesh, delta, sotw):
     settled(delta, mesh)
     settled(sotw, mesh)

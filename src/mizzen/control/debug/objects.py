@@ -77,7 +77,7 @@ def _named_spec(item: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """A Struct as plain JSON data, under the names that users write."""
-    return msgspec.to_builtins(value, enc_hook=encode_scalar, str_keys=True)
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=encode_scalar))
 
 
 def _resources() -> list[dict[str, str]]:
