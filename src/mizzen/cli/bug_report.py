@@ -63,7 +63,8 @@ def bug_report(
         items = list(contents.list_planes(targets.find_control_planes(mesh="", addresses=monitoring)))
     else:
         state = targets.read_state(mesh)
-        items = list(contents.list_mesh(state, views.find_layout(state, mesh), choice, tail))
+        layout = views.find_layout(state, mesh)
+        items = list(contents.list_mesh(state, layout, choice, tail=tail, full_secrets=full_secrets))
     if dry_run:
         click.echo("".join(f"{archives.ROOT}/{item.name}\n" for item in items), nl=False)
         return

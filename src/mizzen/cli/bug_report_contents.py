@@ -72,12 +72,14 @@ def _fits(pattern: str, namespace: str, name: str) -> bool:
     return fnmatch.fnmatchcase(namespace, wanted_namespace or "*") and fnmatch.fnmatchcase(name, wanted_name or "*")
 
 
-def list_mesh(state: "runtime.State", layout: "runtime.Layout", choice: Choice, tail: int) -> Iterator[Item]:
+def list_mesh(
+    state: "runtime.State", layout: "runtime.Layout", choice: Choice, *, tail: int, full_secrets: bool
+) -> Iterator[Item]:
     """Everything of a local mesh."""
     yield Item("versions", lambda: _versions(state))
     yield Item("cluster/state.json", layout.state.read_bytes)
     paths = [*state.manifests, str(layout.config)]
-    yield from _list_objects(paths)
+    yield from _list_objects(paths, full_secrets=full_secrets)
     yield Item("analyze/all-namespaces", lambda: _analyze(paths))
     name = f"istio/{SYSTEM}/mizzen-{state.mesh}"
     yield Item(f"{name}/discovery.log", lambda: read_tail(layout.control_log, tail))
@@ -143,10 +145,11 @@ def read_tail(path: pathlib.Path, lines: int) -> str:
 # -- objects --------------------------------------------------------------------------------------------------------
 
 
-def _list_objects(paths: Sequence[str]) -> Iterator[Item]:
+def _list_objects(paths: Sequence[str], *, full_secrets: bool) -> Iterator[Item]:
     """The files of the manifests, each where it stands below its path."""
     from mizzen.sources import tree
 
+    read = pathlib.Path.read_text if full_secrets else _read_objects
     for number, path in enumerate(paths):
         root = pathlib.Path(path)
         try:
@@ -155,17 +158,17 @@ def _list_objects(paths: Sequence[str]) -> Iterator[Item]:
             continue
         for file in files:
             below = pathlib.Path(file).relative_to(root) if root.is_dir() else pathlib.Path(root.name)
-            yield Item(f"cluster/objects/{number}/{below.with_suffix('.yaml')}", partial(_read_objects, file))
+            yield Item(f"cluster/objects/{number}/{below.with_suffix('.yaml')}", partial(read, pathlib.Path(file)))
 
 
-def _read_objects(file: str) -> str:
+def _read_objects(file: pathlib.Path) -> str:
     """The file's objects, those of Secrets without their values; a file that does not parse goes as text."""
     from mizzen.diagnose import redaction
     from mizzen.sources import documents, tree
 
-    text = tree.decode_text(tree.read_bytes(file))
+    text = tree.decode_text(tree.read_bytes(str(file)))
     try:
-        found = documents.parse_json(text) if file.endswith(".json") else documents.parse_yaml(text)
+        found = documents.parse_json(text) if file.suffix == ".json" else documents.parse_yaml(text)
     except documents.DocumentError as bad:
         # It may hold a Secret that nobody can find in it.
         return f"# {bad}: left out\n"

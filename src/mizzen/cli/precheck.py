@@ -60,7 +60,7 @@ def precheck(
         found = [each for each in found if each.finding.key != checks.CLUSTER]
     shown = [each for each in found if reports.is_at_least(each.finding, threshold)]
     if shown or output != "log":
-        click.echo(_render(output, shown), nl=False)
+        click.echo(_render(output, shown), nl=False, color=True)  # istioctl colours these lines wherever they go
     if any(reports.is_at_least(each.finding, _EXIT_ISSUES) for each in found):
         more = f"See {DOCUMENTATION} for more information about causes and resolutions."
         raise MizzenError(
