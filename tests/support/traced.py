@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import yaml
 from eventually import eventually_blocking
+from traffic_certificates import ROOT
 from traffic_mesh import TrafficMesh
 
 from mizzen.api.mesh.merge import merge_mesh_config
@@ -39,6 +40,12 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     method: str = "GET"
     address: str = ""
+    """The pod that is called, whatever the host resolves to."""
+    door: str = ""
+    """`POD:PORT` of a gateway that the request enters, so that it comes from outside."""
+    certain: bool = True
+    foretold: bool = True
+    """False where what happens is the program's to choose."""
     link: str = ""
     """The link that breaks."""
     cause: str = ""
@@ -70,17 +77,18 @@ def predict(mesh: TrafficMesh, world: World, situation: Situation) -> Trace:
     """What the request will meet."""
     scheme, host, port, path = request.parse_target(situation.url)
     pod = mesh.pod(situation.source)
+    called = situation.door.partition(":")[0] or situation.address
     return walk.trace(
         world,
         request.Request(
-            source=f"{pod.name}.{pod.namespace}",
+            source=walk.OUTSIDE if situation.door else f"{pod.name}.{pod.namespace}",
             scheme=scheme,
             host=host,
             port=port,
             path=path,
             method=situation.method,
             headers=tuple(situation.headers.items()),
-            address=mesh.pod(situation.address).address if situation.address else "",
+            address=mesh.pod(called).address if called else "",
         ),
     )
 
@@ -88,19 +96,33 @@ def predict(mesh: TrafficMesh, world: World, situation: Situation) -> Trace:
 def observe(mesh: TrafficMesh, situation: Situation) -> Observed:
     """What it met."""
     _, host, port, _ = request.parse_target(situation.url)
-    seen = len(_log(mesh, situation.source))
+    logger = situation.door.partition(":")[0] or situation.source
+    seen = len(_log(mesh, logger))
     agent = uuid.uuid4().hex
     program = mesh[situation.source]
     status = 0
     if situation.url.startswith("tcp://"):
         program.connect(f"{host}:{port}", timeout=2)
     else:
-        address = f"{mesh.pod(situation.address).address}:{port}" if situation.address else ""
-        headers = {**situation.headers, "user-agent": agent}
-        status = program.get(situation.url, method=situation.method, headers=headers, address=address).status
-    if not mesh.pod(situation.source).sidecar:
+        options = {"tls": {"ca": ROOT.pem}} if situation.url.startswith("https") else {}
+        status = program.get(
+            situation.url,
+            method=situation.method,
+            headers={**situation.headers, "user-agent": agent},
+            address=_address(mesh, situation, port),
+            **options,
+        ).status
+    if not mesh.pod(logger).sidecar or (situation.door and not status):
         return Observed(status=status, flags=frozenset(), details="")
-    return _read(eventually_blocking(_finder(mesh, situation.source, seen, agent, port)))
+    return _read(eventually_blocking(_finder(mesh, logger, seen, agent, port)))
+
+
+def _address(mesh: TrafficMesh, situation: Situation, port: int) -> str:
+    """Where the program connects to; empty where the host's name says it."""
+    if situation.door:
+        pod, _, own = situation.door.partition(":")
+        return f"{mesh.pod(pod).address}:{own}"
+    return f"{mesh.pod(situation.address).address}:{port}" if situation.address else ""
 
 
 def _finder(mesh: TrafficMesh, source: str, seen: int, agent: str, port: int) -> Callable[[], str]:

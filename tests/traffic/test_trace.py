@@ -2,11 +2,15 @@
 
 import pytest
 from traced import Situation, load_world, observe, predict
+from traffic_certificates import secret
 from traffic_manifests import policy, routes, service, subsets
 from traffic_mesh import TrafficMesh
 
 from mizzen.diagnose.trace.world import World
 
+HTTP = "port: {number: 80, name: http, protocol: HTTP}"
+HTTPS = "port: {number: 443, name: https, protocol: HTTPS}"
+PLAIN, SECURE = "ingress:8080", "ingress:8443"
 NEAR = "app: echo, place: near"
 KEPT = "app: kept"
 
@@ -50,6 +54,28 @@ spec:
       jwks: '{"keys":[{"kty":"RSA","kid":"k","alg":"RS256","e":"AQAB","n":"tN1_ovtBeA4AGKQva_xV_rTnuTKVErN023wnQ1YVW3q1gSbFrVuG_zOY3pgkdDSeuK4vNGgmSNSlttvnA2FE6Z9w7MFyiUE8bqwN9gk2m4S3hj7an7z7UAcLKkrFFG4-NbpLYOxStOhs4TFs9pweOyVObhWEhBMByE6Jbdw7HN1A7BwCg0Oi21GM0JMaqrL_8xJRL1RUOoItyKY6FsuWk5wmikkYVjHJjtN-HfborBH00MINad8rahwlomlFSLt0DN0JvUv8Z0tHtRFzSfTy_4rIGlBYr-ef8ox4KAND1Q9N8nwh8pQIQTeyFVFJ5lQ3_yw05jpH8dt3NDxqxXUiXQ"}]}'
 """
 """One pod whose ports are guarded in different ways."""
+
+
+def gateway(name: str, server: str) -> str:
+    """A Gateway with one server for NAME.example.com, and a route to a Service of that name."""
+    return f"""
+{service(name, selector=NEAR)}
+kind: Gateway
+metadata: {{name: {name}}}
+spec:
+  selector: {{gateway: ingress}}
+  servers:
+    - hosts: [{name}.example.com]
+      {server}
+---
+kind: VirtualService
+metadata: {{name: {name}}}
+spec:
+  hosts: [{name}.example.com]
+  gateways: [{name}]
+  http: [{{route: [{{destination: {{host: {name}}}}}]}}]
+---
+"""
 
 
 def in_kept(host: str, traffic_policy: str) -> str:
@@ -106,6 +132,7 @@ SITUATIONS = (
         service("trace-port", target=7999, selector=NEAR),
         link="application",
         cause="Service/trace-port",
+        certain=False,
     ),
     situation(
         "tls-to-a-plain-server",
@@ -117,6 +144,8 @@ SITUATIONS = (
             "host: trace-simple", "host: trace-simple.outside.svc.cluster.local"
         ),
         link="tls",
+        certain=False,
+        foretold=False,
         cause="DestinationRule/trace-simple",
     ),
     situation(
@@ -220,6 +249,7 @@ SITUATIONS = (
         ),
         link="application",
         cause="Service/trace-tcp-port",
+        certain=False,
     ),
     situation(
         "fault",
@@ -251,7 +281,7 @@ SITUATIONS = (
         "http://nobody.example.com/",
         source="scoped",
         address="outer",
-        link="route",
+        link="listener",
         cause="Sidecar/default",
     ),
     situation(
@@ -259,7 +289,7 @@ SITUATIONS = (
         "tcp://trace-tcp.traffic:9000",
         service("trace-tcp", port=9000, port_name="tcp", target=9000, selector=NEAR),
         source="scoped",
-        link="endpoint",
+        link="listener",
         cause="Sidecar/default",
     ),
     situation(
@@ -267,7 +297,7 @@ SITUATIONS = (
         "http://trace-ok.traffic/",
         service("trace-ok", selector=NEAR),
         source="scoped",
-        link="route",
+        link="listener",
         cause="Sidecar/default",
     ),
     situation(
@@ -279,24 +309,88 @@ SITUATIONS = (
 )
 
 
+TERMINATING = (
+    secret("trace-tls", "trace-tls.example.com"),
+    gateway("trace-tls", f"{HTTPS}\n      tls: {{mode: SIMPLE, credentialName: trace-tls}}"),
+)
+DOORS = (
+    situation("gateway", "http://trace-gw.example.com/", gateway("trace-gw", HTTP), door=PLAIN),
+    situation("gateway-no-host", "http://nobody.example.org/", gateway("trace-gw", HTTP), door=PLAIN, link="route"),
+    situation(
+        "gateway-not-bound",
+        "http://trace-unbound.example.com/",
+        gateway("trace-unbound", HTTP).replace("gateways: [trace-unbound]", "gateways: [mesh]"),
+        door=PLAIN,
+        link="route",
+        cause="VirtualService/trace-unbound",
+    ),
+    situation(
+        "gateway-other-host",
+        "http://trace-host.example.com/",
+        gateway("trace-host", HTTP).replace("- hosts: [trace-host.example.com]", "- hosts: [other.example.com]"),
+        door=PLAIN,
+        link="route",
+        cause="Gateway/trace-host",
+    ),
+    situation(
+        "gateway-redirect",
+        "http://trace-redirected.example.com/a",
+        gateway("trace-redirected", f"{HTTP}\n      tls: {{httpsRedirect: true}}"),
+        door=PLAIN,
+    ),
+    situation(
+        "gateway-tls",
+        "https://trace-tls.example.com/",
+        *TERMINATING,
+        door=SECURE,
+    ),
+    situation(
+        "gateway-no-client-certificate",
+        "https://trace-mutual.example.com/",
+        secret("trace-mutual", "trace-mutual.example.com", ca=True),
+        gateway("trace-mutual", f"{HTTPS}\n      tls: {{mode: MUTUAL, credentialName: trace-mutual}}"),
+        door=SECURE,
+        link="tls",
+        cause="Gateway/trace-mutual",
+    ),
+    situation(
+        "gateway-unknown-name",
+        "https://trace-nobody.example.com/",
+        *TERMINATING,
+        door=SECURE,
+        link="filter_chain",
+    ),
+    situation(
+        "gateway-no-port",
+        "http://trace-gw.example.com:8123/",
+        gateway("trace-gw", HTTP),
+        door="ingress:8123",
+        link="listener",
+    ),
+)
+
+
 @pytest.fixture(scope="session")
 def world(mesh: TrafficMesh) -> World:
     return load_world(mesh)
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(s, marks=pytest.mark.behaviour(*s.manifests, GUARDS), id=s.name) for s in SITUATIONS]
+    "case",
+    [pytest.param(s, marks=pytest.mark.behaviour(*s.manifests, GUARDS), id=s.name) for s in (*SITUATIONS, *DOORS)],
 )
 def test_a_prediction_comes_true(mesh: TrafficMesh, world: World, case: Situation) -> None:
     predicted = predict(mesh, world, case)
     met = observe(mesh, case)
     status, flag, details = predicted.seen_by_client
     print(f"{met.line}\n{predicted.reason} {predicted.depends_on}")
-    if mesh.pod(case.source).sidecar:
+    assert predicted.certain == case.certain, predicted.depends_on
+    if not case.foretold:
+        pass
+    elif mesh.pod(case.source).sidecar or (case.door and met.status):
         assert (status, frozenset(flag.split(",")) - {"-"}, details) == (met.status, met.flags, met.details)
     else:
         assert status == met.status
     assert predicted.link == case.link
     blamed = f"{predicted.cause.kind}/{predicted.cause.name}" if predicted.cause is not None else ""
     assert blamed == case.cause
-    assert predicted.certain == (case.link != "application"), predicted.depends_on

@@ -135,7 +135,7 @@ def _refused(hop: Hop, failure: tls.Failure) -> Answer:
         link=failure.link,
         reason=failure.reason,
         transport=failure.transport,
-        about=("tls", hop.side),
+        about=("secret", failure.secret) if failure.secret else ("tls", hop.side),
         connected=failure.handshake_seemed_done,
     )
 

@@ -170,7 +170,8 @@ def _follow(state: State, name: str) -> Answer:
     route = state.selected.route
     if route is None:
         reason = f"no route of virtual host {dump.text(state.host, 'name')} matches {state.message.path!r}"
-        return _not_found(state.hop, "route_not_found", reason, name, state.message.authority, "match")
+        has_routes = ("match",) if state.host.get("routes") else ()
+        return _not_found(state.hop, "route_not_found", reason, name, state.message.authority, *has_routes)
     answer = actions.perform(state, route)
     flags: Any = {*state.flags, *answer.flag.split(",")} - {"", NO_FLAG}
     if state.flags:

@@ -32,6 +32,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     transport: str
     """The client's transport failure reason; empty where the server only closes."""
     link: Link = "tls"
+    secret: str = ""
+    """The name of the secret that is missing."""
     handshake_seemed_done: bool = False
     """In TLS 1.3 a client learns that its certificate was refused when it already believes itself connected."""
 
@@ -186,7 +188,7 @@ def agree(hello: Hello, receiving: Server) -> tuple[Failure | None, str]:
     """Why the handshake fails, or None; and what it depends on that nobody here knows."""
     if receiving.missing or receiving.certificate is None:
         name = receiving.missing or "a certificate"
-        return Failure(reason=f"the server has no secret {name!r}", transport="", link="secret"), ""
+        return Failure(reason=f"the server has no secret {name!r}", transport="", link="secret", secret=name), ""
     unknown = ""
     checks = hello.checks
     if checks is not None:
@@ -194,8 +196,6 @@ def agree(hello: Hello, receiving: Server) -> tuple[Failure | None, str]:
         if failure is not None:
             return failure, ""
     if receiving.demands and hello.certificate is None:
-        if checks is None:
-            return None, unknown or "whether the program shows a client certificate"
         reason = "the server demands a client certificate and the client has none"
         return Failure(reason=reason, transport=_REQUIRED, handshake_seemed_done=True), ""
     if hello.certificate is not None and receiving.roots.kind != "none":

@@ -16,6 +16,7 @@ from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
 from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
 from mizzen.diagnose.trace.wire import Wire
+from mizzen.model import names
 
 _WALKED = 8
 _VOLATILE = ("pod-template-hash", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index")
@@ -190,6 +191,10 @@ def _fail(
 
 
 def _no_host(hop: Hop, name: str, choice: Choice, message: Message | None) -> Answer:
+    if name == names.BLACK_HOLE:
+        reason = f"{hop.side} has no listener for {hop.wire.address or hop.request.host}:{hop.wire.port}"
+        hop.journal.note(hop.side, "listener", "what is unknown is not let out", ("why", reason), state="fails")
+        return _fail(hop, "UH", "no_healthy_upstream", 503, "listener", reason, name, message)
     reason = f"cluster {name} has no endpoint"
     if choice.all:
         reason = f"none of the {len(choice.all)} endpoints of {name} is healthy"

@@ -191,7 +191,7 @@ class _Walk:
         found = []
         for pod in self.world.gateways():
             if wanted in pod.addresses:
-                return [(pod, self.request.port)]
+                return [(pod, self._listening(pod))]
             target = self._listening(pod)
             if listeners.bound(self.world.holdings(pod), "", target) is not None:
                 found.append((pod, target))
@@ -323,6 +323,7 @@ class _Walk:
         if wire.hello is not None and wire.hello.checks is not None:
             refused = self._tls_to_program(pod, wire, journal)
             if refused is not None:
+                journal.hang_on(f"what the program of {pod.reference} does with TLS that it does not speak")
                 return refused
         journal.message = wire.message
         journal.note(pod.reference, "application", f"the program at {where} answers")

@@ -102,6 +102,13 @@ def _hosts(case: Case, key: Key) -> list[str]:
     return [h for server in gateway.spec.servers for h in server.hosts]
 
 
+def serving(case: Case, pod: Workload) -> Key | None:
+    """The Gateway of a proxy that serves the request's host and port, as far as one does."""
+    served = [(key, gateway) for key, gateway in _served(case, pod) if case.request.port in _ports(gateway)]
+    fitting = [key for key, gateway in served if _takes_host(gateway, case.request.host.lower())]
+    return next(iter([*fitting, *(key for key, _ in served)]), None)
+
+
 def no_listener(case: Case) -> Found:
     """No gateway listens for the port."""
     port = case.request.port

@@ -11,7 +11,7 @@ from mizzen.api.networking.envoy_filter import EnvoyFilter
 from mizzen.api.networking.gateway import Gateway
 from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
-from mizzen.diagnose.trace.causes.gateways import all_gateways, no_chain
+from mizzen.diagnose.trace.causes.gateways import all_gateways, no_chain, serving
 from mizzen.diagnose.trace.verdict import Cause
 from mizzen.diagnose.trace.world import Workload
 from mizzen.incremental import Index
@@ -99,6 +99,9 @@ def disagreement(case: Case) -> Found:
         return Found(reason=reason)
     if case.answer.link == "secret":
         return missing_secret(case)
+    gateway = serving(case, server) if server.proxy == "router" else None
+    if gateway is not None:
+        return case.blame(gateway, reason, "give the client such a certificate, or change the tls.mode of the server")
     if not server.proxy:
         fix = "give the pod a sidecar, or take the label security.istio.io/tlsMode from it"
         return case.blame(Key("Pod", server.namespace, server.name), reason, fix)
@@ -147,6 +150,10 @@ def denied(case: Case) -> Found:
         key = Key("AuthorizationPolicy", matched["namespace"], matched["name"])
         reason = f"rule {matched['rule']} of {case.world.cause(key)} denies it"
         return case.blame(key, reason, "narrow that rule, or send what it does not match")
+    nothing = _allows_nothing(case, server) if server is not None else None
+    if nothing is not None:
+        reason = f"{case.world.cause(nothing)} has no rules and allows nothing"
+        return case.blame(nothing, reason, "add rules that allow what should pass")
     nearest = next((v for s in reversed(case.steps) for n, v in s.facts if n == "nearest miss"), "")
     near = _RULE.search(nearest)
     if near is not None:
@@ -154,14 +161,16 @@ def denied(case: Case) -> Found:
         missed = nearest.partition(": ")[2]
         reason = f"no rule allows it; rule {near['rule']} of {case.world.cause(key)} comes nearest: {missed}"
         return case.blame(key, reason, "add a rule that allows it")
-    if server is None:
-        return Found(reason=case.answer.reason)
-    for policy in policies.authorization_policies(case.db, server.namespace, workloads.freeze(server.labels)):
-        if policy.spec.action == "ALLOW" and not policy.spec.rules:
-            key = Key("AuthorizationPolicy", policy.metadata.namespace, policy.metadata.name)
-            reason = f"{case.world.cause(key)} has no rules and allows nothing"
-            return case.blame(key, reason, "add rules that allow what should pass")
-    return _first_allowing(case, server)
+    return _first_allowing(case, server) if server is not None else Found(reason=case.answer.reason)
+
+
+def _allows_nothing(case: Case, server: Workload) -> Key | None:
+    """The only ALLOW policy, if it has no rules."""
+    applying = policies.authorization_policies(case.db, server.namespace, workloads.freeze(server.labels))
+    allowing = [policy for policy in applying if policy.spec.action == "ALLOW"]
+    if len(allowing) != 1 or allowing[0].spec.rules:
+        return None
+    return Key("AuthorizationPolicy", allowing[0].metadata.namespace, allowing[0].metadata.name)
 
 
 def _first_allowing(case: Case, server: Workload) -> Found:
