@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from mizzen.cli import offline, options, render, targets
+from mizzen.cli import offline, options, render
 from mizzen.cli.flags import Command
 from mizzen.errors import DecodeError, MizzenError
 
@@ -80,6 +80,8 @@ def _find_proxy(contents: "Contents", *, node_file: str, pod: str) -> "Proxy":
 
     if pod:
         return proxy.parse_node(_pod_node(contents, pod))
+    from mizzen.cli import targets
+
     try:
         node = json.loads(targets.read_file(node_file))
     except ValueError as bad:

@@ -1,15 +1,12 @@
 """Certificates: whether a Secret holds a certificate with its key, and whether trusted roots can be read.
 
 In: Secrets and ConfigMaps. Out: a sentence that says what is wrong, or nothing; the bytes go no further. Which keys are
-read, and in which order, is as `compile.secrets` serves them.
+read, and in which order, is as `compile.secrets` serves them. The library is loaded for the first certificate, since
+most meshes that a command looks at have none.
 Golden cases: gateway-api/tls-listeners, gateway-api/backend-tls.
 """
 
 from collections.abc import Iterable
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 
 from mizzen.api.kube.data import ConfigMap, Secret
 from mizzen.api.meta import Key
@@ -38,6 +35,10 @@ def server_certificate_fault(db: Engine, key: Key) -> str | None:
 
 def pair_fault(chain: bytes, private: bytes) -> str | None:
     """What keeps a chain and a key from serving together, in the reference's words; None where nothing does."""
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
     if b"-----BEGIN" not in chain:
         return "failed to find any PEM data in certificate input"
     if b"-----BEGIN" not in private:
@@ -71,6 +72,8 @@ def authority_fault(db: Engine, key: Key) -> str | None:
 
 def roots_fault(text: bytes) -> str | None:
     """What keeps a text from serving as trusted roots; None where nothing does."""
+    from cryptography import x509
+
     try:
         x509.load_pem_x509_certificates(text)
     except ValueError:
@@ -80,6 +83,8 @@ def roots_fault(text: bytes) -> str | None:
 
 def revocations_fault(text: bytes) -> str | None:
     """What keeps a text from serving as a list of revoked certificates; None where nothing does."""
+    from cryptography import x509
+
     try:
         x509.load_pem_x509_crl(text)
     except ValueError:
