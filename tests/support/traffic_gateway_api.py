@@ -57,26 +57,26 @@ spec:
       port: 443
       protocol: HTTPS
       hostname: second.example.com
-      tls: {{certificateRefs: [{{name: second-cert}}]}}
+      tls: {{certificateRefs: [{{name: door-second}}]}}
       {_ANYBODY}
     - name: granted
       port: 443
       protocol: HTTPS
       hostname: granted.example.com
-      tls: {{certificateRefs: [{{name: granted-cert, namespace: outside}}]}}
+      tls: {{certificateRefs: [{{name: door-granted, namespace: outside}}]}}
       {_ANYBODY}
     - name: refused
       port: 443
       protocol: HTTPS
       hostname: refused.example.com
-      tls: {{certificateRefs: [{{name: refused-cert, namespace: outside}}]}}
+      tls: {{certificateRefs: [{{name: door-refused, namespace: outside}}]}}
       {_ANYBODY}
     - name: by-option
       port: 443
       protocol: HTTPS
       hostname: by-option.example.com
       tls:
-        certificateRefs: [{{name: by-option-cert}}]
+        certificateRefs: [{{name: door-by-option}}]
         options: {{gateway.istio.io/tls-terminate-mode: MUTUAL}}
       {_ANYBODY}
     - {{name: passed, port: 443, protocol: TLS, hostname: "*.passed.example.com", tls: {{mode: Passthrough}}, {_ANYBODY}}}
@@ -84,7 +84,7 @@ spec:
       port: 443
       protocol: TLS
       hostname: "*.opened.example.com"
-      tls: {{mode: Terminate, certificateRefs: [{{name: opened-cert}}]}}
+      tls: {{mode: Terminate, certificateRefs: [{{name: door-opened}}]}}
       {_ANYBODY}
     - {{name: known, port: 8443, protocol: HTTPS, tls: {{certificateRefs: [{{name: door-cert}}]}}, {_ANYBODY}}}
     - {{name: lenient, port: 8444, protocol: HTTPS, tls: {{certificateRefs: [{{name: door-cert}}]}}, {_ANYBODY}}}
@@ -95,7 +95,7 @@ kind: ReferenceGrant
 metadata: {{name: door-certificate, namespace: outside}}
 spec:
   from: [{{group: gateway.networking.k8s.io, kind: Gateway, namespace: gateways}}]
-  to: [{{group: "", kind: Secret, name: granted-cert}}]
+  to: [{{group: "", kind: Secret, name: door-granted}}]
 ---
 """
 
@@ -104,11 +104,11 @@ def build_door() -> str:
     """The Gateway with its certificates and trusted roots."""
     certificates = [
         secret("door-cert", "door.example.com", "*.door.example.com"),
-        secret("second-cert", "second.example.com"),
-        secret("by-option-cert", "by-option.example.com", ca=True),
-        secret("opened-cert", "*.opened.example.com"),
-        secret("granted-cert", "granted.example.com", namespace="outside"),
-        secret("refused-cert", "refused.example.com", namespace="outside"),
+        secret("door-second", "second.example.com"),
+        secret("door-by-option", "by-option.example.com", ca=True),
+        secret("door-opened", "*.opened.example.com"),
+        secret("door-granted", "granted.example.com", namespace="outside"),
+        secret("door-refused", "refused.example.com", namespace="outside"),
     ]
     return DOOR + "".join(certificates) + authority("door-clients", "gateways")
 

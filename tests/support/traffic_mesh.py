@@ -27,9 +27,9 @@ from traffic_programs import Program, Programs
 
 from mizzen.local import observer, runtime
 
-_IN_FORCE_SECONDS = 60.0
+_IN_FORCE_SECONDS = 120.0
 _GIVEN = "240.240."
-_REFUSED = ("KubernetesGateway", "HTTPRoute", "GRPCRoute")
+_REFUSED = ("KubernetesGateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "BackendTLSPolicy")
 """Kinds whose tests have references refused on purpose."""
 _WARMING = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$"
 MODULE = traffic_wasm.build_module("x-wasm", "written")
