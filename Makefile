@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check bench venv system clean
+.PHONY: demo test test-kube check bench venv system clean
 
 demo: system venv
 	$(BIN)/python samples/demo.py
 
 test: system venv check
 	$(PYTEST) tests/unit tests/golden tests/wire tests/cli
+
+test-kube: system venv
+	scripts/test-kube-parts
+	$(PYTEST) tests/kube
 
 check: venv
 	$(BIN)/ruff check src tests samples bench

@@ -1,4 +1,4 @@
-"""Where objects come from: today files, watched.
+"""Where objects come from: files, watched; an API server of Kubernetes.
 
     origins     file and line of an object, and of a Problem
     scalars     YAML's plain scalars as Kubernetes reads them
@@ -8,7 +8,9 @@
     tree        the files under the paths that a user gave, and what has changed among them
     files       objects, Problems and origins of all paths, kept up to date change by change
     watch       the same as a stream of batches, woken by inotify or by polling
+    batches     what any source tells: objects that changed or went, and findings
+    kube        objects of an API server, listed and watched
 
 One broken document never touches its neighbours: while the source runs, the last version of each object that did
-decode stays in force, and a Problem says where and why. Everything but `watch` is synchronous and free of tasks.
+decode stays in force, and a Problem says where and why. Everything but `watch` and `kube` is synchronous and free of tasks.
 """

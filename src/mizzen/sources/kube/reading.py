@@ -1,0 +1,86 @@
+"""An object's bytes to the object, with what is not read left out on the way.
+
+In: JSON of one object and the `Resource` it was asked for as. Out: a `Reading`. Kubernetes' own kinds go straight into
+their Structs; the server has validated them. Those of the mesh are judged like ones in files, since a CRD's schema and
+webhooks may have been off when they were written. An object that does not decode counts as absent, but for policies,
+which are closed.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from mizzen.api.kinds import is_our_group
+from mizzen.api.meta import LAST_APPLIED, Key, Object
+from mizzen.api.problems import Problem
+from mizzen.api.scalars import decode_scalar
+from mizzen.sources.judgement import judge
+from mizzen.sources.kube.served import Resource
+
+
+class Reading(NamedTuple):
+    """What one object of the server comes to."""
+
+    key: Key
+    resource_version: str
+    object: Object | None
+    """What to serve; None when nothing of it can be."""
+    problems: tuple[Problem, ...] = ()
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+_named = msgspec.json.Decoder(_Named)
+
+
+class Reader:
+    """Reads objects of one resource."""
+
+    def __init__(self, resource: Resource) -> None:
+        self._resource = resource
+        self._kind = resource.kind
+        self._decoder = msgspec.json.Decoder(resource.kind.type, dec_hook=decode_scalar)
+        self._judged = is_our_group(resource.kind.group)
+
+    def name(self, raw: bytes | msgspec.Raw) -> tuple[Key, str]:
+        """Key and resource version alone. Raises msgspec.DecodeError for what is no object."""
+        metadata = _named.decode(raw).metadata
+        return Key(self._kind.name, metadata.namespace, metadata.name), metadata.resource_version
+
+    def read(self, raw: bytes | msgspec.Raw) -> Reading:
+        """The object. Raises msgspec.DecodeError for what is no object."""
+        key, version = self.name(raw)
+        if not self._judged:
+            try:
+                found = self._decoder.decode(raw)
+            except (msgspec.ValidationError, UnicodeError):
+                pass  # Judged below, which forgives more and names every fault.
+            else:
+                return Reading(key, version, _without_copy(found))
+        document = msgspec.json.decode(raw)
+        # Items of a list do not say what they are.
+        document |= {"apiVersion": self._api_version, "kind": self._kind.kind}
+        decoded, problems, stand_in = judge(document)
+        return Reading(key, version, decoded.object or stand_in, problems)
+
+    @property
+    def _api_version(self) -> str:
+        group, version = self._kind.group, self._resource.version
+        return f"{group}/{version}" if group else version
+
+
+def _without_copy(found: Object) -> Object:
+    """The object without kubectl's copy of it among its annotations."""
+    annotations = found.metadata.annotations
+    if LAST_APPLIED not in annotations:
+        return found
+    kept = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, annotations=kept))

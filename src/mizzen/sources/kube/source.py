@@ -1,0 +1,167 @@
+"""All kinds of an API server as one row of batches, as files are.
+
+In: an `Access`. Out: `Batch`es: the first one is everything, once every kind has been listed; each later one is what
+has changed since. Kinds come and go with their CRDs, whose metadata is watched too. While the server is away no batch
+comes; how old what is known has become is told by `age` and by metrics.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+
+from mizzen import observe
+from mizzen.api.kinds import Kind
+from mizzen.api.meta import Key, Object
+from mizzen.errors import SourceError
+from mizzen.sources.batches import Batch, count_events
+from mizzen.sources.kube.access import Access
+from mizzen.sources.kube.client import Client
+from mizzen.sources.kube.reflector import Held, Reflector, Timing, problems_of
+from mizzen.sources.kube.served import SERVED_KINDS, Resource, find_served
+from mizzen.sources.origins import Finding, Origin
+
+_log = observe.scope("kube")
+_AGE = observe.Gauge(
+    "mizzen_source_age_seconds", "Seconds since the API server last answered for some kind; 0 while it answers for all."
+)
+
+ORIGIN = Origin("kubernetes")
+"""Where objects of an API server stand."""
+
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_SETTLE = 0.5
+"""Seconds for a CRD to be established after it was written."""
+_RETRY = 2.0
+
+
+class KubeSource:
+    """An API server, followed."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        kinds: tuple[Kind, ...] = SERVED_KINDS,
+        timing: Timing | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._access, self._kinds, self._clock = access, kinds, clock
+        self._timing = timing or Timing()
+        self._reflectors: dict[str, Reflector] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._dirty: set[Key] = set()
+        self._removed: dict[Key, None] = {}
+        self._wake = asyncio.Event()
+        self._told: dict[Key, Object] = {}
+        self.objects: Mapping[Key, Object] = self._told
+        """All that was told."""
+        _AGE.set_function(self.age)
+
+    def age(self) -> float:
+        """Seconds since the server last answered for the kind that it has been silent about the longest; 0 if none."""
+        silent = [one.heard_at for one in self._reflectors.values() if one.trouble]
+        if not silent:
+            return 0.0
+        return self._clock() - min(self._clock() if at is None else at for at in silent)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The version at which each kind is read."""
+        return {name: one.resource.version for name, one in self._reflectors.items()}
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """Why some kinds are not heard of now."""
+        return tuple(sorted({one.trouble for one in self._reflectors.values() if one.trouble}))
+
+    async def run(self, deliver: Callable[[Batch], None]) -> None:
+        """Deliver the batches; ends only when cancelled."""
+        async with Client(self._access) as client, asyncio.TaskGroup() as tasks:
+            await self._discover_first(client, tasks)
+            tasks.create_task(self._follow_crds(client, tasks), name="crds")
+            for reflector in list(self._reflectors.values()):
+                await reflector.listed.wait()
+            deliver(self._collect())
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                if self._dirty:
+                    deliver(self._collect())
+
+    # -- batches --------------------------------------------------------------------------------------------------
+
+    def _changed(self, key: Key) -> None:
+        self._dirty.add(key)
+        self._wake.set()
+
+    def _collect(self) -> Batch:
+        sets: dict[Key, Object] = {}
+        removes: list[Key] = []
+        for key in sorted(self._dirty):
+            reflector = self._reflectors.get(key.kind)
+            held = reflector.held.get(key) if reflector else None
+            if held is not None and held.object is not None:
+                sets[key] = held.object
+            elif key in self._told:
+                removes.append(key)
+        self._dirty.clear()
+        count_events(sets, removes, self._told)
+        self._told.update(sets)
+        for key in removes:
+            del self._told[key]
+        findings = tuple(Finding(ORIGIN, problem) for _, problem in problems_of(self._reflectors.values()))
+        return Batch(sets=sets, removes=tuple(removes), findings=findings)
+
+    # -- kinds ----------------------------------------------------------------------------------------------------
+
+    async def _discover_first(self, client: Client, tasks: asyncio.TaskGroup) -> None:
+        """Wait for the server; refused credentials are waited for too, since others renew them."""
+        wait = self._timing.first_wait
+        while True:
+            try:
+                self._set_kinds(await find_served(client, self._kinds), client, tasks)
+                return
+            except SourceError as error:
+                _log.warning("%s; trying again in %g s", error, wait)
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, self._timing.longest_wait)
+
+    def _set_kinds(self, served: Mapping[str, Resource], client: Client, tasks: asyncio.TaskGroup) -> None:
+        known: dict[str, dict[Key, Held]] = {}
+        for name, old in list(self._reflectors.items()):
+            if served.get(name) != old.resource:
+                self._tasks.pop(name).cancel()
+                del self._reflectors[name]
+                known[name] = old.held
+                _log.info("%s is no longer served", old.resource.path)
+        for name, resource in served.items():
+            if name not in self._reflectors:
+                reflector = Reflector(client, resource, self._changed, clock=self._clock, timing=self._timing)
+                reflector.held = known.pop(name, {})  # The same objects at another version.
+                self._reflectors[name] = reflector
+                self._tasks[name] = tasks.create_task(reflector.run(), name=resource.path)
+        for held in known.values():
+            for key in held:
+                self._changed(key)
+
+    async def _follow_crds(self, client: Client, tasks: asyncio.TaskGroup) -> None:
+        """Look again which kinds are served whenever a CRD has changed."""
+        while True:
+            with contextlib.suppress(SourceError):
+                version = ""
+                async with contextlib.aclosing(client.list_pages(_CRDS, {}, _METADATA)) as pages:
+                    async for page in pages:
+                        version = page.metadata.resource_version
+                await self._discover(client, tasks)
+                async with client.watch(_CRDS, {"resourceVersion": version}, _METADATA) as events:
+                    async for event in events:
+                        if event.type != "BOOKMARK":
+                            await asyncio.sleep(_SETTLE)
+                            await self._discover(client, tasks)
+            await asyncio.sleep(_RETRY)
+
+    async def _discover(self, client: Client, tasks: asyncio.TaskGroup) -> None:
+        before = {name: one.resource for name, one in self._reflectors.items()}
+        self._set_kinds(await find_served(client, self._kinds, before), client, tasks)

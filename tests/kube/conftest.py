@@ -1,0 +1,26 @@
+"""One API server for the whole run; what a test makes, it makes in a namespace of its own."""
+
+import itertools
+from collections.abc import Iterator
+
+import kube_bed
+import pytest
+
+
+@pytest.fixture(scope="session")
+def bed(tmp_path_factory) -> Iterator[kube_bed.Bed]:
+    if not kube_bed.has_parts():
+        pytest.skip("no API server and etcd (scripts/test-kube-parts)")
+    with kube_bed.running(tmp_path_factory.mktemp("kubernetes")) as bed:
+        yield bed
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def namespace(bed: kube_bed.Bed) -> str:
+    """A namespace that is new."""
+    name = f"test-{next(_NUMBERS)}"
+    bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    return name

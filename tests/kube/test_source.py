@@ -1,0 +1,247 @@
+"""Objects of a real API server: listed, followed through its absences, and never told twice."""
+
+import asyncio
+import contextlib
+import functools
+import signal
+from collections.abc import AsyncIterator
+
+import eventually as waiting
+import pytest
+from kube_bed import Bed
+from kube_objects import definition, path_of, pod, service
+
+from mizzen.api.kinds import kind_named
+from mizzen.api.meta import Key
+from mizzen.sources.batches import Batch
+from mizzen.sources.kube.access import from_kubeconfig
+from mizzen.sources.kube.reflector import Timing
+from mizzen.sources.kube.source import KubeSource
+
+eventually = functools.partial(waiting.eventually, seconds=120.0)
+QUICK = Timing(first_wait=0.1, longest_wait=1.0)
+
+
+class Followed:
+    """A source at work, and what it has told."""
+
+    def __init__(self, source: KubeSource) -> None:
+        self.source = source
+        self.batches: list[Batch] = []
+
+    def told(self, key: Key) -> int:
+        """How often an object was told, removals included."""
+        return sum((key in batch.sets) + (key in batch.removes) for batch in self.batches)
+
+    def has(self, key: Key) -> bool:
+        return key in self.source.objects
+
+
+@contextlib.asynccontextmanager
+async def following(bed: Bed, kinds: str = "Service Pod Namespace", timing: Timing = QUICK) -> AsyncIterator[Followed]:
+    access = from_kubeconfig(bed.kubeconfig())
+    source = KubeSource(access, kinds=tuple(kind_named(name) for name in kinds.split()), timing=timing)
+    followed = Followed(source)
+
+    task = asyncio.create_task(source.run(followed.batches.append))
+    try:
+        await eventually(lambda: followed.batches or task.done())
+        yield followed
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def call(bed: Bed, method: str, path: str, body: object = None, **more: str) -> dict:
+    return await asyncio.to_thread(bed.call, method, path, body, **more)
+
+
+async def apply(bed: Bed, document: dict, plural: str) -> dict:
+    return await asyncio.to_thread(bed.apply, path_of(document, plural), document)
+
+
+async def test_the_first_batch_is_everything_in_pages(bed, namespace):
+    names = [f"s-{number:04}" for number in range(1100)]
+    for start in range(0, len(names), 100):
+        await asyncio.gather(*(apply(bed, pod(namespace, name), "pods") for name in names[start : start + 100]))
+    async with following(bed, "Pod") as followed:
+        first = followed.batches[0]
+        assert {key.name for key in first.sets if key.namespace == namespace} == set(names)
+        assert not first.removes
+    await call(bed, "DELETE", f"/api/v1/namespaces/{namespace}/pods")
+
+
+async def test_objects_come_change_and_go(bed, namespace):
+    key = Key("Service", namespace, "one")
+    async with following(bed) as followed:
+        assert not followed.has(key)
+        await apply(bed, service(namespace, "one"), "services")
+        await eventually(lambda: followed.has(key))
+        await apply(bed, service(namespace, "one", 81), "services")
+        await eventually(lambda: followed.source.objects[key].spec.ports[0].port == 81)
+        await call(bed, "DELETE", path_of(service(namespace, "one"), "services"))
+        await eventually(lambda: not followed.has(key))
+        assert followed.told(key) == 3
+
+
+async def test_what_changes_nothing_is_not_told(bed, namespace):
+    key, path = Key("Pod", namespace, "p"), path_of(pod(namespace, "p"), "pods")
+    await apply(bed, pod(namespace, "p"), "pods")
+    async with following(bed) as followed:
+        last_applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+        await apply(bed, pod(namespace, "p", annotations=last_applied), "pods")
+        await call(
+            bed,
+            "PATCH",
+            path,
+            {"metadata": {"finalizers": ["mizzen.test/wait"]}},
+            kind="application/merge-patch+json",
+        )
+        await call(bed, "PATCH", path, {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
+        await apply(bed, service(namespace, "after"), "services")
+        await apply(bed, pod(namespace, "after"), "pods")
+        await eventually(lambda: followed.has(Key("Pod", namespace, "after")))
+        assert followed.told(key) == 1
+
+
+async def test_secrets_of_helm_are_never_asked_for(bed, namespace):
+    for name, kind in {"release": "helm.sh/release.v1", "certificate": "Opaque"}.items():
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "type": kind}
+        await apply(bed, body, "secrets")
+    async with following(bed, "Secret") as followed:
+        assert {key.name for key in followed.source.objects if key.namespace == namespace} == {"certificate"}
+
+
+async def test_a_past_that_is_gone_is_listed_again_and_only_differences_are_told(bed, namespace):
+    kept, gone, new = (Key("Service", namespace, name) for name in ("kept", "gone", "new"))
+    for key in (kept, gone):
+        await apply(bed, service(namespace, key.name), "services")
+    async with following(bed, "Service", Timing(first_wait=3.0, longest_wait=3.0)) as followed:
+        await asyncio.to_thread(bed.stop_server, signal.SIGKILL)
+        await eventually(lambda: followed.source.troubles)
+        try:
+            await asyncio.to_thread(bed.start_server)
+            await call(bed, "DELETE", path_of(service(namespace, "gone"), "services"))
+            await apply(bed, service(namespace, "new"), "services")
+            # A server whose cache begins now, over a store that has forgotten: what we watched from is gone.
+            await asyncio.to_thread(bed.stop_server, signal.SIGKILL)
+            await asyncio.to_thread(bed.compact)
+        finally:
+            await asyncio.to_thread(bed.start_server)
+        await eventually(lambda: followed.has(new) and not followed.has(gone))
+        assert (followed.told(kept), followed.told(new), followed.told(gone)) == (1, 1, 2)
+
+
+async def test_an_absent_server_takes_nothing_away_and_its_age_is_told(bed, namespace):
+    await apply(bed, service(namespace, "s"), "services")
+    key = Key("Service", namespace, "s")
+    async with following(bed) as followed:
+        assert followed.source.age() == 0
+        await asyncio.to_thread(bed.stop_server, signal.SIGKILL)
+        try:
+            await eventually(lambda: followed.source.age() > 1)
+            assert followed.has(key)
+            assert any("Connect" in why or "API server" in why for why in followed.source.troubles)
+        finally:
+            await asyncio.to_thread(bed.start_server)
+        await eventually(lambda: followed.source.age() == 0)
+        await apply(bed, service(namespace, "after"), "services")
+        await eventually(lambda: followed.has(Key("Service", namespace, "after")))
+        assert followed.told(key) == 1
+
+
+async def test_a_source_waits_for_a_server_that_is_not_there_yet(bed, namespace):
+    await apply(bed, service(namespace, "s"), "services")
+    await asyncio.to_thread(bed.stop_server)
+    started = asyncio.create_task(asyncio.to_thread(bed.start_server))
+    async with following(bed) as followed:
+        assert followed.has(Key("Service", namespace, "s"))
+    await started
+
+
+async def test_kinds_come_and_go_with_their_definitions(bed, namespace):
+    kind = definition("DestinationRule", "destinationrules", "networking.istio.io", "v1beta1")
+    where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    rule = {
+        "apiVersion": "networking.istio.io/v1beta1",
+        "kind": "DestinationRule",
+        "metadata": {"name": "d", "namespace": namespace},
+        "spec": {"host": "h"},
+    }
+    key = Key("DestinationRule", namespace, "d")
+    async with following(bed, "Service DestinationRule") as followed:
+        await call(bed, "POST", where, kind)
+        await eventually(lambda: _is_established(bed, f"{where}/destinationrules.networking.istio.io"))
+        await apply(bed, rule, "destinationrules")
+        await eventually(lambda: followed.has(key))
+        # One more version, which is the one we would rather read: the object is the same, and nobody is told.
+        more = definition("DestinationRule", "destinationrules", "networking.istio.io", "v1beta1", "v1")
+        await call(
+            bed,
+            "PATCH",
+            f"{where}/{more['metadata']['name']}",
+            {"spec": more["spec"]},
+            kind="application/merge-patch+json",
+        )
+        await eventually(lambda: followed.source.versions["DestinationRule"] == "v1")
+        assert followed.told(key) == 1
+        await call(bed, "DELETE", f"{where}/{more['metadata']['name']}")
+        await eventually(lambda: not followed.has(key))
+
+
+def _is_established(bed: Bed, path: str) -> bool:
+    conditions = bed.call("GET", path).get("status", {}).get("conditions", [])
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+@pytest.mark.parametrize("kind", ["VirtualService"])
+async def test_what_does_not_decode_is_absent_and_said(bed, namespace, kind):
+    where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    plural = "virtualservices"
+    with contextlib.suppress(Exception):
+        await call(bed, "POST", where, definition(kind, plural, "networking.istio.io", "v1"))
+    await eventually(lambda: _is_established(bed, f"{where}/{plural}.networking.istio.io"))
+    good = {
+        "apiVersion": "networking.istio.io/v1",
+        "kind": kind,
+        "metadata": {"name": "v", "namespace": namespace},
+        "spec": {"hosts": ["h"], "http": [{"route": [{"destination": {"host": "h"}}]}]},
+    }
+    key = Key(kind, namespace, "v")
+    async with following(bed, kind) as followed:
+        await apply(bed, good, plural)
+        await eventually(lambda: followed.has(key))
+        await apply(bed, good | {"spec": {"hosts": 7}}, plural)
+        await eventually(lambda: not followed.has(key))
+        assert any(finding.problem.key == key for finding in followed.batches[-1].findings)
+        await apply(bed, good, plural)
+        await eventually(lambda: followed.has(key))
+        assert not followed.batches[-1].findings
+
+
+async def test_a_token_that_is_refused_is_waited_for(bed, namespace, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("wrong")
+    kubeconfig = bed.kubeconfig("token-file", tokenFile=str(token))
+    source = KubeSource(from_kubeconfig(kubeconfig), kinds=(kind_named("Service"),), timing=QUICK)
+    batches: list[Batch] = []
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(source.run(batches.append))
+        await asyncio.sleep(0.5)
+        assert not batches
+        token.write_text("administrator-of-this-run")
+        await eventually(lambda: batches)
+        task.cancel()
+
+
+async def test_client_certificates_are_accepted(bed):
+    paths = {"client-certificate": str(bed.folder / "admin.crt"), "client-key": str(bed.folder / "admin.key")}
+    source = KubeSource(from_kubeconfig(bed.kubeconfig("certificate", **paths)), kinds=(kind_named("Service"),))
+    batches: list[Batch] = []
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(source.run(batches.append))
+        await eventually(lambda: batches)
+        task.cancel()
+    assert Key("Service", "default", "kubernetes") in batches[0].sets
