@@ -86,13 +86,12 @@ class _Node:
 
 
 class Raised(NamedTuple):
-    """A query that raises by itself, and not because one that it asked does."""
+    """A query that raises by itself, and the inputs that it read itself."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     error: Exception
     reads: tuple[Key, ...]
-    """The inputs that it read itself, in order."""
 
 
 class Root(Generic[T]):
@@ -367,10 +366,8 @@ class Engine:
         for address, error in self.failures.items():
             node = self._nodes[address]
             if _is_needed(node) and all(dep.value != node.value for dep in node.deps):
-                leaves = [
-                    dep.address for dep in node.deps if not dep.is_query and not isinstance(dep.address[0], Index)
-                ]
-                yield Raised(address[0], address[1], error, tuple(leaves))
+                reads = tuple(dep.address for dep in node.deps if dep.address in self._input_nodes)
+                yield Raised(address[0], address[1], error, reads)
 
     # -- roots and collection -------------------------------------------------------------------------------------
 
@@ -424,14 +421,13 @@ def _equal(old: Any, new: Any) -> bool:
 
 def _is_needed(start: _Node) -> bool:
     """Whether any root reads the node, itself or through others."""
-    seen, waiting = {start}, [start]
-    while waiting:
-        node = waiting.pop()
+    reached = {start: None}
+    waiting = [start]
+    for node in waiting:  # grows meanwhile
         if node.root is not None:
             return True
-        fresh = [reader for reader in node.readers if reader not in seen]
-        seen.update(fresh)
-        waiting.extend(fresh)
+        waiting += [reader for reader in node.readers if reader not in reached]
+        reached |= node.readers
     return False
 
 

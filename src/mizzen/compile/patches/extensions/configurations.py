@@ -58,7 +58,7 @@ def configurations(
         if patch.operation != "ADD" or patch.value.name not in names:
             continue
         if (reason := trial.refusal(patch.value, dialect)) is not None:
-            problems.append(trial.build_refusal(patch, reason))
+            problems += trial.remark_all(db, (trial.build_refusal(patch, reason),))
             continue
         found.setdefault(patch.value.name, encode_resource(patch.value.name, patch.value))
     for each in _fetched(db, names, extensions, with_logins):
