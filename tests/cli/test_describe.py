@@ -479,3 +479,13 @@ def test_a_pod_without_a_sidecar_is_warned_of_and_fails(tmp_path: pathlib.Path) 
 def test_the_first_pod_of_a_workload_is_meant(tmp_path: pathlib.Path) -> None:
     for reference in ("deploy/reviews", "deployment/reviews-v1.default", f"pod/{bookinfo.REVIEWS_V1}"):
         assert bookinfo.describe(tmp_path, "po", reference, objects=(bookinfo.BASE,)).startswith(HEAD)
+
+
+def test_manifests_are_completed_as_a_mesh_would() -> None:
+    shop = pathlib.Path(__file__).parents[2] / "samples" / "shop"
+    text = cli_runs.run("describe", "pod", "deploy/cart-v1.shop", "-f", shop).stdout
+
+    assert text.startswith("Pod: cart-v1-")
+    assert '   Route to host "cart" subset "v1" with weight 90%\n' in text
+    assert "RBAC policies: ns[shop]-policy[cart-callers]-rule[0]\n" in text
+    assert "Applied PeerAuthentication:\n   default.shop\n" in text

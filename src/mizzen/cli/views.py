@@ -1,7 +1,7 @@
 """What the command line can see of a mesh: its objects, and what its proxies hold.
 
 In: manifests (`-f`), a file with one proxy's dump (`--file`), a control plane (`--monitoring`), or a local mesh. Out: a
-`View`. Objects come from the manifests, else from the local mesh. A proxy's dump is its Envoy's own where that can be
+`View`. Objects come from the manifests, completed as a mesh would, else from the local mesh. A proxy's dump is its Envoy's own where that can be
 asked, else the control plane's word, else what would be compiled from the objects.
 """
 
@@ -55,7 +55,7 @@ class View:
         self._request = request
         self._state: runtime.State | None = None
         if request.manifests:
-            self.contents: Contents = offline.load(request.manifests)
+            self.contents: Contents = _complete(offline.load(request.manifests))
         else:
             self._state = targets.read_state(request.mesh)
             self.contents = _read_mesh(self._state, find_layout(self._state, request.mesh))
@@ -183,6 +183,13 @@ def read_objects(paths: Sequence[str]) -> "Contents":
     from mizzen.sources import files
 
     return files.load(paths)
+
+
+def _complete(contents: "Contents") -> "Contents":
+    """With the pods and addresses that a mesh would give to what the manifests leave open."""
+    from mizzen.local import foretold
+
+    return msgspec.structs.replace(contents, objects=foretold.complete(contents.objects, "istio"))
 
 
 def _read_mesh(state: "runtime.State", layout: "runtime.Layout") -> "Contents":

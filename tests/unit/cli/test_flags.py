@@ -46,3 +46,25 @@ def test_a_short_flag_takes_an_equal_sign() -> None:
 
 def test_after_two_dashes_nothing_is_translated() -> None:
     assert run("--", "--verbose=false", "-o=json").output == "--verbose=false -o=json|short|True|False\n"
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+@click.option("-f", "--filename", default="")
+def read(name: str | None, filename: str) -> None:
+    click.echo(f"{name}|{filename}")
+
+
+def test_an_argument_too_many_is_told_where_files_belong() -> None:
+    result = CliRunner().invoke(read, ["a", "b", "-f", "c"])
+
+    assert result.exit_code != 0
+    assert "unexpected argument 'b'; files are named with -f" in result.output
+
+
+def test_no_flag_for_files_is_invented() -> None:
+    @click.command(cls=Command)
+    def bare() -> None:
+        click.echo("here")
+
+    assert "unexpected argument 'a'\n" in CliRunner().invoke(bare, ["a"]).output
