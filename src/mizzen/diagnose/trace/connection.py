@@ -8,7 +8,7 @@ import msgspec
 
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
-from mizzen.diagnose.trace import branches, filter_chains, http, listeners, rbac, tls, upstream
+from mizzen.diagnose.trace import branches, filter_chains, http, listeners, policies, rbac, tls, upstream
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
 from mizzen.diagnose.trace.wire import Peer
@@ -155,10 +155,13 @@ def _filters(hop: Hop, chain: Json) -> Answer:
         if _RBAC in kind:
             denied = rbac.network(hop, config)
             if denied is not None:
+                policies.corroborate(hop, None, None, denied)
                 return denied
         elif _SNI_CLUSTER in kind:
             by_sni = True
         elif _TCP_PROXY in kind:
+            if hop.is_inbound:
+                policies.corroborate(hop, None, None, None)
             return _tcp(hop, config, by_sni=by_sni)
         elif CONNECTION_MANAGER in kind:
             return _http(hop, config)

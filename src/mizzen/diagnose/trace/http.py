@@ -21,7 +21,8 @@ from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
 def serve(hop: Hop, manager: Json, message: Message) -> Answer:
     """What becomes of the request."""
     name, configuration = _configuration(hop, manager)
-    message = _normalized(manager, message)
+    client, message = _client(hop, manager, _normalized(manager, message))
+    hop = msgspec.structs.replace(hop, peer=msgspec.structs.replace(hop.peer, client=client))
     refused = _upgrade(hop, manager, message)
     if refused is not None:
         return refused
@@ -29,9 +30,32 @@ def serve(hop: Hop, manager: Json, message: Message) -> Answer:
         hop.journal.note(hop.side, "route", f"route configuration {name} is not there", state="fails")
         return _not_found(hop, "route_configuration_not_found", f"{hop.side} has no route configuration {name}", name)
     state = State(hop=hop, message=message, configuration=configuration, manager=manager)
-    answer = _route_and_filter(state, name)
+    answer = _as_grpc(hop, message, _route_and_filter(state, name))
     hop.journal.first_log = _logged(hop, answer)
     return answer
+
+
+def _as_grpc(hop: Hop, message: Message, answer: Answer) -> Answer:
+    """A proxy's own answer to a gRPC call is a 200 with the status in a trailer."""
+    is_grpc = (message.header("content-type") or "").startswith("application/grpc")
+    if not is_grpc or answer.side != hop.side or answer.kind != "response" or answer.status in (0, 200):
+        return answer
+    number = _GRPC_STATUSES.get(answer.status, 2)
+    hop.journal.note(hop.side, "", f"HTTP {answer.status} is told as grpc-status {number}")
+    return msgspec.structs.replace(answer, status=200)
+
+
+_GRPC_STATUSES = {400: 13, 401: 16, 403: 7, 404: 12, 429: 14, 502: 14, 503: 14, 504: 14}
+
+
+def _client(hop: Hop, manager: Json, message: Message) -> tuple[str, Message]:
+    """The client's address, and the request with what this proxy adds to `x-forwarded-for`."""
+    listed = [a.strip() for a in (message.header("x-forwarded-for") or "").split(",") if a.strip()]
+    back = dump.number(manager, "xff_num_trusted_hops")
+    if manager.get("useRemoteAddress") is True:
+        client = listed[-back] if 0 < back <= len(listed) else hop.peer.address
+        return client, message.with_header("x-forwarded-for", ",".join((*listed, hop.peer.address)))
+    return (listed[-back - 1] if back < len(listed) else hop.peer.address), message
 
 
 def _logged(hop: Hop, answer: Answer) -> tuple[int, str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
-from mizzen.diagnose.trace import actions, authorizers, jwt, matchers, rbac
+from mizzen.diagnose.trace import actions, authorizers, jwt, matchers, policies, rbac
 from mizzen.diagnose.trace.actions import seconds
 from mizzen.diagnose.trace.state import State
 from mizzen.diagnose.trace.verdict import Answer
@@ -32,9 +32,19 @@ def run(state: State) -> Answer | None:
             if part in kind:
                 answer = apply(state, name, config, own)
                 if answer is not None:
+                    if answer.link == "policy":
+                        _corroborate(state, answer)
                     return answer
                 break
+    _corroborate(state, None)
     return None
+
+
+def _corroborate(state: State, denied: Answer | None) -> None:
+    """Policies guard what arrives at a workload and what enters a gateway."""
+    if state.hop.is_inbound or state.hop.pod.proxy == "router":
+        payload = state.metadata.get(jwt.FILTER, {}).get("payload")
+        policies.corroborate(state.hop, state.message, payload, denied)
 
 
 def _discovered(state: State, name: str) -> Json:
@@ -62,7 +72,7 @@ def _fault(state: State, name: str, config: Json, own: Json | None) -> Answer | 
     part = matchers.share(dump.message(abort, "percentage"))
     if not part:
         return None
-    status = dump.number(abort, "http_status") or 200
+    status = dump.number(abort, "http_status") or _HTTP_STATUSES.get(dump.number(abort, "grpc_status"), 500)
     hop.journal.note(
         hop.side, "filter", f"fault: {part:.4g} of requests end with {status}", state="fails", origin=origin
     )
@@ -81,6 +91,28 @@ def _fault(state: State, name: str, config: Json, own: Json | None) -> Answer | 
         reason=f"a fault of the route ends the request with {status}",
         about=("fault",),
     )
+
+
+_HTTP_STATUSES = {
+    0: 200,
+    1: 499,
+    2: 500,
+    3: 400,
+    4: 504,
+    5: 404,
+    6: 409,
+    7: 403,
+    8: 429,
+    9: 400,
+    10: 409,
+    11: 400,
+    12: 501,
+    13: 500,
+    14: 503,
+    15: 500,
+    16: 401,
+}
+"""What a gRPC status of a fault is for a request that is no gRPC call."""
 
 
 # -- cross-origin requests --------------------------------------------------------------------------------------------

@@ -318,12 +318,6 @@ _PRINCIPALS: dict[str, Leaf] = {
     "authenticated": _authenticated,
     "filterState": _filter_state,
     "directRemoteIp": _range("direct_remote_ip", "peer", lambda c: c.peer.address),
-    "remoteIp": _range("remote_ip", "client", lambda c: _client_address(c)),
+    "remoteIp": _range("remote_ip", "client", lambda c: c.peer.client or c.peer.address),
     "sourceIp": _range("source_ip", "source", lambda c: c.peer.address),
 }
-
-
-def _client_address(caller: Caller) -> str:
-    """The address that Envoy takes for the client: what a trusted hop says of it, else the peer."""
-    forwarded = caller.message.header("x-forwarded-for") if caller.message is not None else None
-    return forwarded.split(",")[-1].strip() if forwarded else caller.peer.address

@@ -70,6 +70,8 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """Who sent a request, as the receiving proxy knows it."""
 
     address: str = ""
+    client: str = ""
+    """The address of the client behind it, as far as the proxy believes `x-forwarded-for`; of HTTP only."""
     is_mutual: bool = False
     identity: str = ""
     """From the certificate; empty without mutual TLS."""

@@ -81,9 +81,15 @@ def decide(permission: dict[str, Any], principal: dict[str, Any], caller: Caller
 ANY = {"any": True}
 CALLER = Caller(
     peer=Peer(
-        address="10.1.0.9", is_mutual=True, identity=CLIENT, port=8080, destination="10.1.0.1", server_name="a.b"
+        address="10.1.0.9",
+        client="198.51.100.2",
+        is_mutual=True,
+        identity=CLIENT,
+        port=8080,
+        destination="10.1.0.1",
+        server_name="a.b",
     ),
-    message=Message(path="/a/b/c", headers=(("x-forwarded-for", "192.0.2.1, 198.51.100.2"),)),
+    message=Message(path="/a/b/c"),
 )
 
 

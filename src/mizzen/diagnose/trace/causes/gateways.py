@@ -62,7 +62,7 @@ def _served(case: Case, pod: Workload) -> list[tuple[Key, Gateway]]:
 def _unserved(case: Case, pod: Workload, host: str) -> Found:
     """A gateway that has no virtual host for the host."""
     served = _served(case, pod)
-    open_for = [key for key, gateway in served if _takes_host(gateway, host)]
+    open_for = [key for key, gateway in served if _takes_host(gateway, host, case.request.port)]
     refs = bound_virtual_services(case, host)
     if not refs:
         reason = f"no VirtualService speaks for {host}"
@@ -73,7 +73,7 @@ def _unserved(case: Case, pod: Workload, host: str) -> Found:
     bound = {f"{key.namespace}/{key.name}" for key, _ in served}
     if not bound & set(ref.gateways):
         return _unbound(case, ref, open_for)
-    if not open_for:
+    if not any(f"{key.namespace}/{key.name}" in ref.gateways for key in open_for):
         named = next(key for key, _ in served if f"{key.namespace}/{key.name}" in ref.gateways)
         listed = ", ".join(_hosts(case, named))
         reason = f"{case.world.cause(named)} takes {listed}, and {host} is none of them"
@@ -93,8 +93,10 @@ def _unbound(case: Case, ref: VirtualServiceRef, open_for: list[Key]) -> Found:
     return case.blame(ref.key, f"{where} is bound to {what}, not to {wanted}", f"add {wanted} to spec.gateways")
 
 
-def _takes_host(gateway: Gateway, host: str) -> bool:
-    return any(forms.matches(h.rpartition("/")[2], host) for server in gateway.spec.servers for h in server.hosts)
+def _takes_host(gateway: Gateway, host: str, port: int = 0) -> bool:
+    """Whether a server has the host, on that port if one is given."""
+    servers = [s for s in gateway.spec.servers if not port or (s.port is not None and s.port.number == port)]
+    return any(forms.matches(h.rpartition("/")[2], host) for server in servers for h in server.hosts)
 
 
 def _hosts(case: Case, key: Key) -> list[str]:
@@ -121,7 +123,8 @@ def no_listener(case: Case) -> Found:
     if written:
         key = written[0][0]
         return case.blame(key, f"{case.world.cause(key)} has port {port}, and no Service leads there", _SERVICE)
-    any_gateway = next(iter(all_gateways(case)), None)
+    host = case.request.host.lower()
+    any_gateway = next((entry for entry in all_gateways(case) if _takes_host(entry[1], host)), None)
     fix = f"add a server with port {port} to a Gateway"
     if any_gateway is None:
         return Found(reason=case.answer.reason, fix=fix)
@@ -144,10 +147,15 @@ def no_chain(case: Case) -> Found:
     served = _served(case, pod) if pod is not None and pod.proxy == "router" else []
     if not served:
         return Found(reason=case.answer.reason)
-    named = next((entry for entry in served if case.request.port in _ports(entry[1])), served[0])
+    there = [entry for entry in served if case.request.port in _ports(entry[1])]
+    named = there[0] if there else served[0]
     listed = ", ".join(_hosts(case, named[0]))
     if not case.request.is_tls:
         reason = f"{case.world.cause(named[0])} expects TLS on this port, and the client speaks plain text"
         return case.blame(named[0], reason, "call with https, or add a server for HTTP")
+    if len(there) > 1:
+        listed = ", ".join(sorted({host for key, _ in there for host in _hosts(case, key)}))
+        reason = f"the Gateways serve {listed}, and the client asks for {sni or 'no name'}"
+        return Found(reason=reason, fix=f"add {sni or 'the name'} to the hosts of a server")
     reason = f"{case.world.cause(named[0])} serves {listed}, and the client asks for {sni or 'no name'}"
     return case.blame(named[0], reason, f"add {sni or 'the name'} to the hosts of a server")
