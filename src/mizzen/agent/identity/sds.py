@@ -155,7 +155,11 @@ class Server:
         async with sockets.serve_grpc(SERVICE, handlers, path, uid), asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             ready.set()
-            await asyncio.Event().wait()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                # Streams that are still open may ask for more while the group already ends.
+                self._tasks = None
 
     async def _state_of_the_world(self, requests: AsyncIterator[bytes], context: sockets.Context) -> None:
         await self._serve(requests, context, Stream(self._secrets, delta=False))

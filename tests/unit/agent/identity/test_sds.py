@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import gc
+import logging
 
 import grpc
 import grpc.aio
@@ -180,3 +182,23 @@ async def test_secrets_in_files_follow_them_and_hold_nothing_but_certificates(tm
 def test_key_is_in_the_secret_and_nowhere_else() -> None:
     secret = sds.build_certificate("default", b"chain", Secret(b"the key"))
     assert secret.tls_certificate.private_key.inline_bytes == b"the key"
+
+
+async def test_streams_that_ask_while_the_server_ends_leave_nothing_behind(tmp_path, caplog) -> None:
+    file = tmp_path / "root.pem"
+    file.write_bytes(tiny_control.Root().pem)
+    for turn in range(10):
+        ready = asyncio.Event()
+        server = sds.Server(sds.Secrets(), file_interval=0.01)
+        path = tmp_path / f"sds{turn}"
+        running = asyncio.ensure_future(server.run(path, uid=None, ready=ready))
+        await ready.wait()
+        async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+            streams = [channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")() for _ in range(10)]
+            for number, stream in enumerate(streams):
+                await stream.write(ask(f"file-root:{file}?{number}", f"file-root:{file}"))
+            await asyncio.sleep(0.002 * turn)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
