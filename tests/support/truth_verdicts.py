@@ -1,0 +1,154 @@
+"""What Envoy did with a call beside what the evaluator decided, and which fields of which rules decided it.
+
+Compared is more than the answer: the rule that Envoy names as its reason, whether an external authorizer was asked and
+for which rule, what dry runs said, and whether the request was audited.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import truth_requests
+import yaml
+from truth_calls import Answer
+from truth_requests import Pair
+
+from mizzen.diagnose.authorization import evaluation
+from mizzen.diagnose.authorization.decision import Check, Decision, Match, Miss
+
+_SHADOWS = {"AUDIT": "", "DENY": "istio_dry_run_deny_", "ALLOW": "istio_dry_run_allow_"}
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """One pair, decided twice."""
+
+    pair: Pair
+    decision: Decision
+    status: int
+    """What the caller got; 0 for a connection that was closed."""
+    entry: Mapping[str, Any]
+    """Envoy's log entry."""
+    faults: tuple[str, ...]
+
+    def __str__(self) -> str:
+        documents = yaml.safe_dump_all(self.pair.policies.documents, sort_keys=False)
+        faults = "\n".join(f"    {fault}" for fault in self.faults)
+        return (
+            f"set {self.pair.policies.number} of world {self.pair.policies.world.name}\n{faults}\n"
+            f"  call: {self.pair.call}\n  evaluator: {self.decision}\n  Envoy: {dict(self.entry)}\n{documents}"
+        )
+
+
+def judge(pair: Pair, answer: Answer, entry: Mapping[str, Any]) -> Verdict:
+    """Holds Envoy's answer and its reasons against the evaluator's decision."""
+    policies, world = truth_requests.policies_of(pair.policies), pair.policies.world
+    decision = evaluation.decide(policies, world.workload, truth_requests.seen_by_policies(pair.call))
+    expected, seen = _expected(pair, decision), _seen(pair, answer, entry)
+    faults = tuple(f"{k}: {expected[k]!r} decided, {seen[k]!r} seen" for k in expected if expected[k] != seen[k])
+    return Verdict(pair=pair, decision=decision, status=answer.status, entry=entry, faults=faults)
+
+
+def _is_stopped(decision: Decision) -> bool:
+    """Whether an external authorizer says no."""
+    return decision.question is not None and decision.question.provider.startswith("no")
+
+
+def _expected(pair: Pair, decision: Decision) -> dict[str, Any]:
+    is_http = pair.call.protocol != "tcp"
+    found: dict[str, Any] = {"status": 200, "details": ""}
+    if _is_stopped(decision):
+        found = {"status": 403 if is_http else 0, "details": "ext_authz_denied"}
+    elif decision.outcome == "denied":
+        found = {"status": decision.status, "details": decision.details}
+    if decision.reason in ("bad-path", "redirected-path"):
+        return found
+    question = decision.question
+    found["asked"] = f"istio-ext-authz-{question.provider}-{question.by.rule.name}" if question is not None else None
+    if _is_stopped(decision) or (decision.reason.startswith("custom-") and decision.outcome == "denied"):
+        return found
+    found["audited"] = bool(decision.audited)
+    if decision.reason == "allow-rule" and decision.by is not None and is_http:
+        found["allowed by"] = decision.by.rule.name
+    for dry_run in decision.dry_runs:
+        if dry_run.action == "ALLOW" and decision.reason == "deny-rule":
+            continue
+        prefix = _SHADOWS[dry_run.action]
+        found[f"{prefix}shadow_effective_policy_id"] = dry_run.by.rule.name if dry_run.by is not None else None
+        if dry_run.action != "AUDIT":
+            found[f"{prefix}shadow_engine_result"] = "allowed" if dry_run.allows else "denied"
+    return found
+
+
+class _Seen(dict[str, Any]):
+    def __missing__(self, key: str) -> Any:
+        return None
+
+
+def _seen(pair: Pair, answer: Answer, entry: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = entry["http"] if pair.call.protocol != "tcp" else entry["network"]
+    details = entry["termination"] or entry["details"]
+    found = _Seen(metadata or {})
+    found["status"] = answer.status
+    found["details"] = "" if details in (None, "via_upstream") else details
+    found["asked"] = found["istio_ext_authz_shadow_effective_policy_id"]
+    found["audited"] = bool((entry["common"] or {}).get("access_log_hint"))
+    found["allowed by"] = found["enforced_effective_policy_id"]
+    return found
+
+
+# -- which fields decided ---------------------------------------------------------------------------------------------
+
+
+class Deciding(msgspec.Struct, frozen=True):
+    """A field whose other outcome would have been another answer."""
+
+    action: str
+    field: str
+    excluded: bool
+    form: str
+    """Of its value, if it has one."""
+
+
+def deciding(verdict: Verdict) -> Iterator[Deciding]:
+    """The fields on which the decision turned: of the only rule that matched, or of one that missed by one field."""
+    pair, decision = verdict.pair, verdict.decision
+    policies = [p for p in truth_requests.policies_of(pair.policies) if not evaluation.is_dry_run(p)]
+    request = truth_requests.seen_by_policies(pair.call)
+    held = evaluation.hold_rules(policies, pair.policies.world.workload, request)
+    for action in ("CUSTOM", "AUDIT", "DENY", "ALLOW"):
+        of_action = [one for one in held if one.action == action]
+        matches = [one for one in of_action if isinstance(one, Match)]
+        misses = [one for one in of_action if isinstance(one, Miss) and len(one.failed) == 1]
+        if len(matches) == 1:
+            yield from _turning(action, matches[0].checks)
+        elif not matches:
+            yield from _turning(action, (check for miss in misses for check in miss.failed))
+        if (matches and action == "DENY") or decision.reason == "custom-unusable":
+            return
+
+
+def _turning(action: str, checks: Iterable[Check]) -> Iterator[Deciding]:
+    for check in checks:
+        place, _, key = check.field.partition(" ")
+        name = key or place.rpartition(".")[2]
+        name = name.removeprefix("not")[:1].lower() + name.removeprefix("not")[1:] if not key else name
+        form = _form(check.values[0]) if len(check.values) == 1 else "several"
+        yield Deciding(action, name, check.excluded, "unusable" if check.problem else form)
+
+
+def _form(value: str) -> str:
+    if value == "*":
+        return "any"
+    if "{*}" in value or "{**}" in value:
+        return "template"
+    if "*" in value[1:-1]:
+        return "middle"
+    if value.startswith("*"):
+        return "both" if value.endswith("*") else "suffix"
+    return "prefix" if value.endswith("*") else "range" if "/" in value and value[-1].isdigit() else "exact"
+
+
+def count_deciding(verdicts: Iterable[Verdict]) -> Counter[Deciding]:
+    """How often each field decided."""
+    return Counter(one for verdict in verdicts for one in set(deciding(verdict)))
