@@ -9,6 +9,7 @@ The folder is private: a gateway's responses hold the keys of its servers. It li
 where Kubernetes mounts it. Configuration of another node (a pod's name used again) is thrown away.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -97,7 +98,7 @@ class _File:
             self._weight = self._size = 0
             write_file(self._path, b"")
         record = len(response).to_bytes(_LENGTH_BYTES, "big") + response
-        with self._path.open("ab") as file:
+        with open(self._path, "ab", opener=_open_private) as file:
             file.write(record)
         self._size += len(record)
         self._count(response)
@@ -138,6 +139,10 @@ class _File:
         self._weight = sum(self._weights.values())
         self._size = end
         return resources
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _replay(response: bytes, resources: dict[str, bytes]) -> bool:

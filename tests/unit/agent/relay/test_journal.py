@@ -43,6 +43,7 @@ def test_accepted_resources_are_there_after_a_restart(tmp_path) -> None:
 def test_folder_and_files_are_private(tmp_path) -> None:
     Journal(tmp_path / "last", NODE).accept(CLUSTER, response({"a": "1"}))
     assert (tmp_path / "last").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "last").iterdir()} == {0o600}
 
 
 def test_type_counts_as_held_even_if_its_last_state_is_empty(tmp_path) -> None:
