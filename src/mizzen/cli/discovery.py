@@ -1,16 +1,20 @@
 """`mizzen discovery`: the control plane as a process, with istiod's flags.
 
-In: folders of objects, addresses, the authority's folder. Out: a process that serves until SIGTERM or Ctrl-C, and
-whose exit code is not 0 when it could not start or a part of it has failed. Variables of the environment are istiod's
+In: folders of objects or an API server, addresses, the authority's folder. Out: a process that serves until SIGTERM or
+Ctrl-C, and whose exit code is not 0 when it could not start or a part of it has failed. Variables of the environment are istiod's
 (`mizzen.settings`); its log goes to stderr.
 """
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from mizzen.cli.flags import Command
 from mizzen.errors import UsageError
+
+if TYPE_CHECKING:
+    from mizzen.sources.kube.access import Access
 
 
 def _seconds(flag: str, text: str) -> float:
@@ -22,8 +26,22 @@ def _seconds(flag: str, text: str) -> float:
         raise UsageError(f"{flag}: {error}") from error
 
 
+def _access(kubeconfig: str, context: str) -> "Access":
+    from pathlib import Path
+
+    from mizzen.sources.kube import access
+
+    if kubeconfig:
+        return access.from_kubeconfig(Path(kubeconfig), context)
+    if "KUBERNETES_SERVICE_HOST" not in os.environ:
+        raise UsageError("no objects: name files by --config PATH or an API server by --kubeconfig FILE")
+    return access.in_cluster()
+
+
 @click.command("discovery", cls=Command)
 @click.option("--config", multiple=True, metavar="PATH", help="File or folder of objects, watched; repeatable.")
+@click.option("--kubeconfig", default="", metavar="FILE", help="API server of the objects; without, the pod's own.")
+@click.option("--kubecontext", default="", metavar="NAME", help="Context of the kubeconfig, if not its current one.")
 @click.option("--grpcAddr", "grpc_addr", default="127.0.0.1:15010", show_default=True, help="Plain discovery.")
 @click.option("--secureGRPCAddr", "secure_addr", default=":15012", show_default=True, help="TLS and token.")
 @click.option("--mutualGRPCAddr", "mutual_addr", default=":15011", show_default=True, help="Mutual TLS.")
@@ -54,6 +72,8 @@ def _seconds(flag: str, text: str) -> float:
 def discovery(
     *,
     config: tuple[str, ...],
+    kubeconfig: str,
+    kubecontext: str,
     grpc_addr: str,
     secure_addr: str,
     mutual_addr: str,
@@ -83,8 +103,6 @@ def discovery(
     from mizzen.control import main
     from mizzen.control.options import Address, Options, parse_address
 
-    if not config:
-        raise UsageError("--config PATH is missing: a file or folder of Kubernetes and Istio objects")
     observe.set_up_logging(levels, as_json)
     loaded, warnings = settings.load(os.environ)
     for warning in warnings:
@@ -101,6 +119,7 @@ def discovery(
         authority = msgspec.structs.replace(authority, root_overlap=_seconds("--rootOverlap", root_overlap))
     options = Options(
         config=config,
+        kubernetes=None if config and not kubeconfig else _access(kubeconfig, kubecontext),
         plain=parse_address("--grpcAddr", grpc_addr),
         secure=parse_address("--secureGRPCAddr", secure_addr),
         mutual=parse_address("--mutualGRPCAddr", mutual_addr),

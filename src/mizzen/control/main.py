@@ -39,6 +39,7 @@ from mizzen.control.release import Release, this_release
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
+from mizzen.sources.kube.source import KubeSource
 from mizzen.sources.watch import FileSource
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
@@ -64,7 +65,7 @@ TYPES = (
 )
 """The types that are served."""
 
-_FILES = "files"
+_FILES, _KUBERNETES = "files", "kubernetes"
 _TAKEN = (errno.EADDRINUSE, errno.EACCES)
 _LAG_EVERY = 0.25
 _LAG_REPORTED = 0.5
@@ -107,13 +108,14 @@ class ControlPlane:
         self.inputs.take_roots(self.authority.bundle)
         self.authority.on_change(lambda _: self.inputs.take_roots(self.authority.bundle))
         self._in_force = InForce(self.engine, self.discovery.connections, self.inputs.take_compiled, self.is_ready)
-        self.source = FileSource(options.config)
+        self.source = FileSource(options.config) if options.config else None
+        self.kube = KubeSource(options.kubernetes) if options.kubernetes is not None else None
         self._pages = self._open_console(authenticator, this_release(config.instance))
         certificates = CertificateService(self.authority, authenticator)
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
         self.ports: dict[str, int] = {}
         """The ports that are open, by flag."""
-        if verifier is issuer is None and options.secure is not None:
+        if verifier is None and issuer is None and options.secure is not None:
             _log.warning("neither --tokenKey nor JWT_RULE is given: callers on %s prove nothing", options.secure)
 
     def _open_console(self, authenticator: Authenticator, release: Release) -> http.Pages:
@@ -138,12 +140,15 @@ class ControlPlane:
         """Serve until `stop`. Raises MizzenError when a part cannot be started or has failed."""
         try:
             async with self._http(), self._grpc(), asyncio.TaskGroup() as tasks:
-                self.inputs.expect(_FILES)
+                for name, source in {_FILES: self.source, _KUBERNETES: self.kube}.items():
+                    if source is not None:
+                        self.inputs.expect(name)
                 for name, part in {
                     "push": self.discovery.pusher.run(),
                     "authority": self._running_authority.run(),
                     "certificate": keep_serving_certificate(self._certificate),
                     "files": self._follow_files(),
+                    "kubernetes": self._follow_kubernetes(),
                     "mesh": self._follow_mesh(),
                     "key sets": self.inputs.key_sets.run(),
                     "in force": self._in_force.run(),
@@ -167,8 +172,13 @@ class ControlPlane:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     async def _follow_files(self) -> None:
-        async for batch in self.source.watch():
-            self.inputs.take(_FILES, batch, self.source.contents.origins)
+        if self.source is not None:
+            async for batch in self.source.watch():
+                self.inputs.take(_FILES, batch, self.source.contents.origins)
+
+    async def _follow_kubernetes(self) -> None:
+        if self.kube is not None:
+            await self.kube.run(lambda batch: self.inputs.take(_KUBERNETES, batch, {}))
 
     async def _follow_mesh(self) -> None:
         """Read the mesh config's file again whenever it changes."""

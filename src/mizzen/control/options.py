@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from mizzen.errors import UsageError
+from mizzen.sources.kube.access import Access
 
 
 class Address(NamedTuple):
@@ -40,8 +41,10 @@ def parse_address(flag: str, text: str) -> Address | None:
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The command line."""
 
-    config: tuple[str, ...]
+    config: tuple[str, ...] = ()
     """Files and folders of objects; a later one replaces objects of an earlier one."""
+    kubernetes: Access | None = None
+    """The API server whose objects are served, beside those of `config`."""
     plain: Address | None = Address("127.0.0.1", 15010)
     """`--grpcAddr`: no credentials, hence no secrets."""
     secure: Address | None = Address("", 15012)

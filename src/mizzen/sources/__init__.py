@@ -12,5 +12,5 @@
     kube        objects of an API server, listed and watched
 
 One broken document never touches its neighbours: while the source runs, the last version of each object that did
-decode stays in force, and a Problem says where and why. Everything but `watch` and `kube` is synchronous and free of tasks.
+decode stays in force, and a Problem says where and why. All but `watch` and `kube` is synchronous and free of tasks.
 """

@@ -93,7 +93,7 @@ async def test_missing_folder_and_missing_flag_are_errors(tmp_path: pathlib.Path
         assert process.text.splitlines()[-1].endswith("nowhere: No such file or directory")
     async with run(tmp_path, *LOOPBACK) as process:
         assert await process.end() == 2
-        assert "--config PATH is missing" in process.text
+        assert "name files by --config PATH or an API server by --kubeconfig FILE" in process.text
 
 
 async def test_environment_is_read_and_what_is_not_followed_warns(tmp_path: pathlib.Path, config: pathlib.Path) -> None:

@@ -100,7 +100,9 @@ async def test_nobody_is_served_before_the_first_list(tmp_path: pathlib.Path) ->
             await client.subscribe(CLUSTER)
             with pytest.raises(ConnectionError, match="UNAVAILABLE: server is not ready"):
                 await client.read()
-        await eventually(lambda: plane.control_plane.source.contents.objects)
+        source = plane.control_plane.source
+        assert source is not None
+        await eventually(lambda: source.contents.objects)
         assert not plane.control_plane.is_ready()
         plane.control_plane.inputs.take("held", Batch(), {})
         assert await plane.get("/ready", "--httpAddr") == (200, "")

@@ -71,6 +71,11 @@ class KubeSource:
         """The version at which each kind is read."""
         return {name: one.resource.version for name, one in self._reflectors.items()}
 
+    def heard_at(self, kind: str) -> float | None:
+        """When the server last said something about a kind, by the source's clock; None if it never did."""
+        reflector = self._reflectors.get(kind)
+        return reflector.heard_at if reflector else None
+
     @property
     def troubles(self) -> tuple[str, ...]:
         """Why some kinds are not heard of now."""

@@ -1,0 +1,105 @@
+"""A control plane over a real API server: what it serves, what an absent server costs, and what costs nothing."""
+
+import asyncio
+import contextlib
+import json
+import pathlib
+import signal
+
+import adsclient
+import eventually as waiting
+from control_planes import Plane, control_plane
+from kube_bed import Answer, Bed
+from kube_objects import path_of, service
+
+from mizzen.compile.resource import CLUSTER
+from mizzen.sources.kube.access import from_kubeconfig
+
+CLIENTS = 200
+ABSENT_SECONDS = 60.0
+
+
+def cluster(namespace: str, name: str, port: int = 80) -> str:
+    return f"outbound|{port}||{name}.{namespace}.svc.cluster.local"
+
+
+async def apply(bed: Bed, document: dict, plural: str) -> None:
+    await asyncio.to_thread(bed.apply, path_of(document, plural), document)
+
+
+@contextlib.asynccontextmanager
+async def serving(bed: Bed, folder: pathlib.Path):
+    access = from_kubeconfig(bed.kubeconfig())
+    async with control_plane(folder, config=(), kubernetes=access) as plane:
+        yield plane
+
+
+@contextlib.asynccontextmanager
+async def connected(plane: Plane, count: int):
+    """So many sidecars that hold the clusters."""
+    async with contextlib.AsyncExitStack() as stack:
+        clients = []
+        for number in range(count):
+            node = adsclient.node(f"p-{number}", ip=f"10.1.{number // 250}.{number % 250 + 1}")
+            client = adsclient.Client(plane.target("--grpcAddr"), node=node)
+            clients.append(await stack.enter_async_context(client))
+        await asyncio.gather(*(client.subscribe(CLUSTER) for client in clients))
+        await asyncio.gather(*(client.read_acked(120) for client in clients))
+        yield clients
+
+
+async def read_until(client: adsclient.Client, name: str) -> int:
+    """Bytes of the responses until the client holds the cluster."""
+    size = 0
+    while name not in client.held[CLUSTER]:
+        size += (await client.read_acked(120)).size
+    return size
+
+
+async def test_a_minute_without_an_api_server_pushes_nothing_and_loses_nothing(bed, namespace, tmp_path):
+    await apply(bed, service(namespace, "before"), "services")
+    async with serving(bed, tmp_path) as plane, connected(plane, CLIENTS) as clients:
+        assert all(cluster(namespace, "before") in client.held[CLUSTER] for client in clients)
+        await asyncio.to_thread(bed.stop_server, signal.SIGKILL)
+        try:
+            await waiting.eventually(lambda: plane.control_plane.kube.age() > ABSENT_SECONDS, 3 * ABSENT_SECONDS)
+            async with connected(plane, 1) as newcomers:
+                assert cluster(namespace, "before") in newcomers[0].held[CLUSTER]
+            assert plane.control_plane.is_ready()
+        finally:
+            await asyncio.to_thread(bed.start_server)
+        await waiting.eventually(lambda: plane.control_plane.kube.age() == 0, 120)
+        await asyncio.gather(*(client.read_nothing(1.0) for client in clients))
+        await apply(bed, service(namespace, "after"), "services")
+        await asyncio.gather(*(read_until(client, cluster(namespace, "after")) for client in clients))
+
+
+async def test_a_status_that_is_written_costs_nothing(bed, namespace, tmp_path):
+    document = service(namespace, "s")
+    await apply(bed, document, "services")
+    async with serving(bed, tmp_path) as plane, connected(plane, 1) as (client,):
+        engine, kube = plane.control_plane.engine, plane.control_plane.kube
+        runs, lists = engine.runs, kube.heard_at("Service")
+        condition = {"type": "Ready", "status": "True", "reason": "r", "message": ""}
+        body = {"status": {"conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+        path = f"{path_of(document, 'services')}/status"
+        await asyncio.to_thread(bed.call, "PATCH", path, body, kind="application/merge-patch+json")
+        await waiting.eventually(lambda: kube.heard_at("Service") != lists, 120)
+        await client.read_nothing(0.5)
+        assert engine.runs == runs
+
+
+async def test_the_mesh_config_is_the_config_map_of_the_cluster(bed, tmp_path):
+    with contextlib.suppress(Answer):
+        await asyncio.to_thread(bed.call, "POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "istio", "namespace": "istio-system"},
+        "data": {"mesh": "connectTimeout: 7s\n"},
+    }
+    await apply(bed, document, "configmaps")
+    async with serving(bed, tmp_path) as plane:
+        status, text = await plane.get("/debug/mesh")
+        assert (status, json.loads(text)["connectTimeout"]) == (200, "7s")
+    await asyncio.to_thread(bed.call, "DELETE", path_of(document, "configmaps"))
