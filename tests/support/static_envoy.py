@@ -97,7 +97,7 @@ async def running(db: Engine, who: Proxy, folder: pathlib.Path) -> AsyncIterator
             stdout=output, stderr=output,
         )  # fmt: skip
     try:
-        await _started(process, log)
+        await started(process, log)
         yield log
     finally:
         if process.returncode is None:
@@ -105,8 +105,9 @@ async def running(db: Engine, who: Proxy, folder: pathlib.Path) -> AsyncIterator
         await process.wait()
 
 
-async def _started(process: asyncio.subprocess.Process, log: pathlib.Path) -> None:
-    for _ in range(300):
+async def started(process: asyncio.subprocess.Process, log: pathlib.Path) -> None:
+    """Waits until Envoy serves; fails if it ends."""
+    for _ in range(1800):
         if "starting main dispatch loop" in _read(log):
             return
         assert process.returncode is None, _read(log)[-3000:]

@@ -16,7 +16,8 @@ import grpc
 import meshes
 from static_envoy import free_ports, started
 from traffic_certificates import ROOT
-from truth_policies import PolicySet, second_address
+from truth_cards import second_address
+from truth_policies import PolicySet
 from truth_worlds import (
     AUTO_PORTS,
     FILTER,

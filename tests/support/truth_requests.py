@@ -5,24 +5,31 @@ a call looks like to the evaluator is `seen_by_policies`; how it is made on the 
 """
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
-from truth_policies import CLIENTS, HEADERS, HOSTS, METHODS, PATHS, SNIS, SOURCES, PolicySet, second_address
+from truth_cards import CLIENTS, HEADERS, HOSTS, METHODS, PATHS, SNIS, SOURCES, second_address
+from truth_policies import PolicySet
 from truth_worlds import AUTO_PORTS, CLAIMS, HTTP_PORTS, METADATA, TCP_PORTS
 
 from mizzen.api.decode import decode_object
 from mizzen.api.policy import AuthorizationPolicy
 from mizzen.diagnose.authorization import evaluation
-from mizzen.diagnose.authorization.decision import Match, Miss
+from mizzen.diagnose.authorization.decision import Check, Match
 from mizzen.diagnose.authorization.request import Request
 
+Change = Callable[["Call"], "Call"]
 Protocol = Literal["http1", "http2", "tcp"]
 Security = Literal["none", "mutual", "through"]
 """`through`: TLS of the application's own, which the sidecar passes on unread."""
 
-_STEPS = 60
+_STEPS = 80
+
+
+_NO_RULE = Check(field="paths", values=(), holds=False)
+"""What fails of a request whose path is refused before any rule."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,41 +91,58 @@ class Caller:
     def __init__(self, rng: random.Random, policies: PolicySet) -> None:
         self._rng = rng
         self._set = policies
-        self._objects = policies_of(policies)
+        self._rules = [
+            msgspec.structs.replace(policy, spec=msgspec.structs.replace(policy.spec, rules=(rule,)))
+            for policy in policies_of(policies)
+            if policies.world.workload.is_selected_by(policy)
+            for rule in policy.spec.rules
+        ]
         self._values = _values_by_field(policies.documents)
 
     def calls(self, number: int) -> list[Call]:
-        return [self._call() for _ in range(number)]
+        """Calls that are led to the rules in turn; every second time round, away again by one field."""
+        turns = (divmod(i, len(self._rules) or 1) for i in range(number))
+        return [self._call(self._rules[i] if self._rules else None, away=bool(turn % 2)) for turn, i in turns]
 
-    def _call(self) -> Call:
-        rng = self._rng
+    def _call(self, rule: AuthorizationPolicy | None, *, away: bool) -> Call:
         call = self._arbitrary()
-        rules = self._held(call)
-        if rules and rng.random() < 0.93:
-            call = self._lead_to(rng.randrange(len(rules)), call)
-            for _ in range(rng.choices((0, 1, 2), (45, 45, 10))[0]):
-                call = self._change(call)
-        return call
+        if rule is None or self._rng.random() < 0.04:
+            return call
+        call = self._lead_to(rule, call)
+        call = self._lead_from(rule, call) if away else call
+        return self._change(call) if self._rng.random() < 0.1 else call
 
-    def _held(self, call: Call) -> Sequence[Match | Miss]:
-        return evaluation.hold_rules(self._objects, self._set.world.workload, seen_by_policies(call))
+    def _lead_from(self, rule: AuthorizationPolicy, call: Call) -> Call:
+        """A call that misses the rule by one field, most often the last; any other change if there is no such call."""
+        checks = self._checks(rule, call)
+        changed = call
+        for _ in range(_STEPS // 2 if checks else 0):
+            check = checks[0] if self._rng.random() < 0.7 else self._rng.choice(checks)
+            changed = self._change(call, check)
+            if len(self._checks(rule, changed, failing=True)) == 1:
+                break
+        return changed
 
-    def _lead_to(self, rule: int, call: Call) -> Call:
+    def _lead_to(self, rule: AuthorizationPolicy, call: Call) -> Call:
         """Changes that do not lead away from matching that rule, until it matches or patience ends."""
-        failing = self._failing(rule, call)
+        failing = self._checks(rule, call, failing=True)
         for _ in range(_STEPS):
             if not failing:
                 break
-            changed = self._change(call)
-            now = self._failing(rule, changed)
-            if now <= failing:
+            changed = self._change(call, self._rng.choice(failing) if self._rng.random() < 0.8 else None)
+            now = self._checks(rule, changed, failing=True)
+            if len(now) <= len(failing):
                 call, failing = changed, now
         return call
 
-    def _failing(self, rule: int, call: Call) -> int:
-        held = self._held(call)
-        found = held[rule] if rule < len(held) else None
-        return 0 if isinstance(found, Match) else (len(found.failed) or 99) if found is not None else 99
+    def _checks(self, rule: AuthorizationPolicy, call: Call, *, failing: bool = False) -> Sequence[Check]:
+        held = evaluation.hold_rules((rule,), self._set.world.workload, seen_by_policies(call))
+        if not held:
+            return [_NO_RULE] if failing else []
+        found = held[0]
+        if isinstance(found, Match):
+            return () if failing else found.checks
+        return found.failed if failing else (*found.failed, *found.held)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
@@ -128,12 +152,27 @@ class Caller:
             call = change(call)
         return self._token(self._header(self._header(call)))
 
-    def _change(self, call: Call) -> Call:
-        changes = (
-            self._way, self._source, self._name, self._sni, self._method, self._host, self._path, self._header,
-            self._header, self._token, self._destination, self._forwarded,
-        )  # fmt: skip
-        return self._rng.choice(changes)(call)
+    def _change(self, call: Call, check: Check | None = None) -> Call:
+        """Another call in one respect, if a check is given in one that matters to it."""
+        ways = [change for pattern, change in self._changes() if check is None or re.search(pattern, check.field)]
+        if check is not None and check.problem:
+            ways = [self._way]
+        return self._rng.choice(ways)(call)
+
+    def _changes(self) -> tuple[tuple[str, Change], ...]:
+        return (
+            (r"rincipals|amespace|rviceAccount|rustDomain|source.principal|sni|[pP]orts?$|metadata|experim", self._way),
+            (r"\.p?P?rincipals|not?P?rincipals|amespace|rviceAccount|rustDomain|source.principal", self._name),
+            (r"ource.ip|pBlocks|emote.ip|emoteIp", self._source),
+            (r"emote.ip|emoteIp", self._forwarded),
+            (r"destination.ip", self._destination),
+            (r"sni", self._sni),
+            (r"osts|:authority|Host", self._host),
+            (r"ethods|:method", self._method),
+            (r"aths", self._path),
+            (r"\[[xX]", self._header),
+            (r"equestPrincipals|request.auth", self._token),
+        )
 
     def _way(self, call: Call) -> Call:
         rng = self._rng
@@ -143,7 +182,8 @@ class Caller:
         return msgspec.structs.replace(call, protocol=protocol, port=rng.choice(ports), security=security)
 
     def _source(self, call: Call) -> Call:
-        return msgspec.structs.replace(call, source=self._rng.choice(SOURCES))
+        written = self._written(("ipBlocks", "notIpBlocks", "source.ip"), "127.")
+        return msgspec.structs.replace(call, source=self._rng.choice((*SOURCES, *written, *written)))
 
     def _destination(self, call: Call) -> Call:
         address = self._rng.choice((self._set.address, second_address(self._set.address)))
@@ -200,12 +240,18 @@ class Caller:
     def _forwarded(self, call: Call) -> Call:
         rng = self._rng
         kept = [header for header in call.headers if header[0] != "x-forwarded-for"]
-        client = rng.choice(CLIENTS)
+        written = self._written(("remoteIpBlocks", "notRemoteIpBlocks", "remote.ip"), "")
+        client = rng.choice((*CLIENTS, *written))
         chain = rng.choice((client, f"192.0.2.1, {client}", f"{client}, 192.0.2.1", "nobody", ""))
         return msgspec.structs.replace(call, headers=(*kept, *([("x-forwarded-for", chain)] if chain else [])))
 
     def _token(self, call: Call) -> Call:
         return msgspec.structs.replace(call, token=self._rng.randrange(len(CLAIMS)))
+
+    def _written(self, fields: Sequence[str], start: str) -> list[str]:
+        """Bare addresses in the set's policies."""
+        found = (value for field in fields for value in self._values.get(field, ()))
+        return [value for value in found if value.startswith(start) and re.fullmatch(r"[0-9.]+\.\d+|[0-9a-f:]+", value)]
 
     def _text(self, usual: Sequence[str], fields: Sequence[str]) -> str:
         """One of the usual texts, or one that stands near a value of the set's policies."""
@@ -235,7 +281,8 @@ def _values_by_field(documents: Sequence[dict[str, Any]]) -> dict[str, list[str]
     return found
 
 
-def pairs(seed: int, sets: Sequence[PolicySet], per_set: int) -> list[Pair]:
-    """That many calls to each set."""
+def pairs(seed: int, sets: Sequence[PolicySet], per_rule: int, per_composition: int) -> list[Pair]:
+    """The calls to each set: so many for each rule of a drill, and for each composition."""
     rng = random.Random(seed)
-    return [Pair(policies=one, call=call) for one in sets for call in Caller(rng, one).calls(per_set)]
+    numbers = ((one, per_rule * len(one.cards) or per_composition) for one in sets)
+    return [Pair(policies=one, call=call) for one, number in numbers for call in Caller(rng, one).calls(number)]

@@ -4,18 +4,18 @@ Compared is more than the answer: the rule that Envoy names as its reason, wheth
 for which rule, what dry runs said, and whether the request was audited.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 import truth_requests
 import yaml
 from truth_calls import Answer
+from truth_cards import Card
 from truth_requests import Pair
 
 from mizzen.diagnose.authorization import evaluation
-from mizzen.diagnose.authorization.decision import Check, Decision, Match, Miss
+from mizzen.diagnose.authorization.decision import Check, Decision, Match
 
 _SHADOWS = {"AUDIT": "", "DENY": "istio_dry_run_deny_", "ALLOW": "istio_dry_run_allow_"}
 
@@ -42,11 +42,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge(pair: Pair, answer: Answer, entry: Mapping[str, Any]) -> Verdict:
     """Holds Envoy's answer and its reasons against the evaluator's decision."""
-    policies, world = truth_requests.policies_of(pair.policies), pair.policies.world
-    decision = evaluation.decide(policies, world.workload, truth_requests.seen_by_policies(pair.call))
+    decision = decide(pair)
     expected, seen = _expected(pair, decision), _seen(pair, answer, entry)
     faults = tuple(f"{k}: {expected[k]!r} decided, {seen[k]!r} seen" for k in expected if expected[k] != seen[k])
     return Verdict(pair=pair, decision=decision, status=answer.status, entry=entry, faults=faults)
+
+
+def decide(pair: Pair) -> Decision:
+    """The evaluator's decision."""
+    policies, workload = truth_requests.policies_of(pair.policies), pair.policies.world.workload
+    return evaluation.decide(policies, workload, truth_requests.seen_by_policies(pair.call))
 
 
 def _is_stopped(decision: Decision) -> bool:
@@ -101,54 +106,32 @@ def _seen(pair: Pair, answer: Answer, entry: Mapping[str, Any]) -> dict[str, Any
 
 
 class Deciding(msgspec.Struct, frozen=True):
-    """A field whose other outcome would have been another answer."""
+    """A card under an action, and whether it decided by matching or by not matching."""
 
     action: str
-    field: str
-    excluded: bool
-    form: str
-    """Of its value, if it has one."""
+    card: Card
+    matched: bool
 
 
-def deciding(verdict: Verdict) -> Iterator[Deciding]:
-    """The fields on which the decision turned: of the only rule that matched, or of one that missed by one field."""
-    pair, decision = verdict.pair, verdict.decision
-    policies = [p for p in truth_requests.policies_of(pair.policies) if not evaluation.is_dry_run(p)]
+def deciding(pair: Pair) -> Iterator[Deciding]:
+    """The cards of a drill whose other outcome would have been another answer.
+
+    It decides as the only rule that matches, or as the one field for which no rule does.
+    """
+    if not pair.policies.cards:
+        return
+    policies = truth_requests.policies_of(pair.policies)
     request = truth_requests.seen_by_policies(pair.call)
     held = evaluation.hold_rules(policies, pair.policies.world.workload, request)
-    for action in ("CUSTOM", "AUDIT", "DENY", "ALLOW"):
-        of_action = [one for one in held if one.action == action]
-        matches = [one for one in of_action if isinstance(one, Match)]
-        misses = [one for one in of_action if isinstance(one, Miss) and len(one.failed) == 1]
-        if len(matches) == 1:
-            yield from _turning(action, matches[0].checks)
-        elif not matches:
-            yield from _turning(action, (check for miss in misses for check in miss.failed))
-        if (matches and action == "DENY") or decision.reason == "custom-unusable":
-            return
+    matches = [one for one in held if isinstance(one, Match)]
+    for one in matches if len(matches) == 1 else [] if matches else held:
+        card = pair.policies.cards[one.rule.index]
+        if isinstance(one, Match) or [_field(check) for check in one.failed] == [card.field]:
+            yield Deciding(one.action, card, bool(matches))
 
 
-def _turning(action: str, checks: Iterable[Check]) -> Iterator[Deciding]:
-    for check in checks:
-        place, _, key = check.field.partition(" ")
-        name = key or place.rpartition(".")[2]
-        name = name.removeprefix("not")[:1].lower() + name.removeprefix("not")[1:] if not key else name
-        form = _form(check.values[0]) if len(check.values) == 1 else "several"
-        yield Deciding(action, name, check.excluded, "unusable" if check.problem else form)
-
-
-def _form(value: str) -> str:
-    if value == "*":
-        return "any"
-    if "{*}" in value or "{**}" in value:
-        return "template"
-    if "*" in value[1:-1]:
-        return "middle"
-    if value.startswith("*"):
-        return "both" if value.endswith("*") else "suffix"
-    return "prefix" if value.endswith("*") else "range" if "/" in value and value[-1].isdigit() else "exact"
-
-
-def count_deciding(verdicts: Iterable[Verdict]) -> Counter[Deciding]:
-    """How often each field decided."""
-    return Counter(one for verdict in verdicts for one in set(deciding(verdict)))
+def _field(check: Check) -> str:
+    """The field's name without its place, and without its `not`."""
+    place, _, key = check.field.partition(" ")
+    name = place.rpartition(".")[2].removeprefix("not")
+    return key or name[:1].lower() + name[1:]
