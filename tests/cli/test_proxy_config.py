@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import cli_runs
 import pytest
 import yaml
-from http_answers import Answers, on_socket
+from http_answers import Answers, on_port, on_socket
 
 from mizzen.diagnose.tables import secrets
 
@@ -273,3 +273,13 @@ def test_log_refuses_what_it_cannot_do(
 ) -> None:
     assert fails("log", *arguments, "--mesh", mesh) == f"Error: {message}\n"
     assert [request for request in answers.requests if "?" in request] == []
+
+
+def test_a_control_plane_is_asked_what_it_sent() -> None:
+    sent = DUMP.read_bytes()
+    plain, whole = "/debug/config_dump?proxyID=cart-0.shop", "/debug/config_dump?proxyID=cart-0.shop&include_eds=true"
+    with on_port(Answers({plain: sent, whole: sent})) as plane:
+        assert pc("cluster", "cart-0.shop", "--monitoring", plane) == pc("cluster", "-f", DUMP)
+        assert pc("eds", "cart-0", "-n", "shop", "--monitoring", plane) == pc("eds", "-f", DUMP)
+        assert "only Envoy itself knows the health of hosts" in fails("endpoint", "cart-0.shop", "--monitoring", plane)
+        assert "unable to find config dump" in fails("route", "other.shop", "--monitoring", plane)

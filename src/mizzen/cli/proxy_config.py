@@ -1,6 +1,7 @@
 """`mizzen proxy-config`: what one proxy's Envoy has loaded, as istioctl shows it.
 
-In: a pod of the local mesh, or a file with Envoy's answer (`--file`, `-` for stdin). Out: a table, or the resources as
+In: a pod of the local mesh, or a file with Envoy's answer (`--file`, `-` for stdin), or a pod that a control plane
+serves (`--monitoring`): then what that sent. Out: a table, or the resources as
 JSON or YAML in protobuf's JSON spelling. What the tables hold is decided in `mizzen.diagnose`, a module a subcommand.
 """
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mizzen.cli import options, proxy_log, render, root_certificates, targets
+from mizzen.cli import options, proxy_log, render, root_certificates, targets, views
 from mizzen.cli.groups import AliasGroup
 from mizzen.diagnose.table import Table
 from mizzen.errors import MizzenError
@@ -27,6 +28,8 @@ _BOOTSTRAP = "config_dump?mask=bootstrap"
 _ALL = "config_dump?include_eds=true"
 _HOSTS = "clusters?format=json"
 
+_ENVOY_ONLY = {_HOSTS: "the health of hosts", _BOOTSTRAP: "what it was started with"}
+
 _TABLE_FORMS = ("table", "short", "json", "yaml")
 
 
@@ -38,16 +41,22 @@ def proxy_config() -> None:
 class Source:
     """Where Envoy's answers come from: the file that was named, or the proxy."""
 
-    def __init__(self, *, pod: str, file: str, namespace: str, mesh: str) -> None:
+    def __init__(self, *, pod: str, file: str, monitoring: Sequence[str], namespace: str, mesh: str) -> None:
         self._pod = pod
         self._file = file
+        self._monitoring = monitoring
         self._namespace = namespace
         self._mesh = mesh
 
     def read(self, query: str) -> bytes:
-        """The answer to an admin request, or the file's bytes whatever was asked."""
+        """The answer to an admin request, or the file's bytes, or what a control plane sent, whatever was asked."""
         if self._file:
             return targets.read_file(self._file)
+        if self._monitoring:
+            if query in _ENVOY_ONLY:
+                raise MizzenError(f"only Envoy itself knows {_ENVOY_ONLY[query]}: ask the pod, without --monitoring")
+            name = targets.qualify(self._pod, self._namespace or options.DEFAULT_NAMESPACE)
+            return views.read_sent(self._monitoring, name, with_endpoints=query == _ALL)
         return targets.find_proxy(self._pod, namespace=self._namespace, mesh=self._mesh).get(query)
 
     def dump(self, query: str) -> "Dump":
@@ -69,17 +78,22 @@ def _subcommand(
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
-        def call(pod: str | None, file: str, namespace: str, mesh: str, **rest: Any) -> None:
+        def call(
+            pod: str | None, file: str, monitoring: tuple[str, ...], namespace: str, mesh: str, **rest: Any
+        ) -> None:
             if bool(pod) == bool(file):
                 click.echo(click.get_current_context().get_usage(), err=True)
                 raise MizzenError(f"{wanted or name} requires pod name or --file parameter")
-            source = Source(pod=pod or "", file=file, namespace=namespace, mesh=mesh)
+            source = Source(pod=pod or "", file=file, monitoring=monitoring, namespace=namespace, mesh=mesh)
             function(source, **rest)
 
         decorated = options.compose(
             [
                 click.argument("pod", metavar="[POD[.NAMESPACE]]", required=False),
                 click.option("-f", "--file", default="", help="Read Envoy's answer from a file, `-` for stdin."),
+                click.option(
+                    "--monitoring", multiple=True, metavar="HOST:PORT", help="Ask this control plane what it sent."
+                ),
                 *extra,
                 options.output_option(*_TABLE_FORMS, default=output),
                 options.namespace_option,
@@ -183,7 +197,7 @@ def secret(source: Source, output: str) -> None:
 
     dumped = source.dump(_SECRETS)
     found = secrets.select_secrets(dumped, _now())
-    if not found:
+    if not found and output in ("table", "short"):
         click.echo("No active or warming secrets found.")
         return
     _print(output, lambda: secrets.build_table(found), lambda: spelling.bare(dumped.section("Secrets")))
@@ -202,10 +216,15 @@ def bootstrap(source: Source, output: str) -> None:
 @_subcommand("ecds", ("ec",))
 def ecds(source: Source, output: str) -> None:
     """Show the extensions that the proxy discovered by name."""
+    from mizzen.diagnose import spelling
     from mizzen.diagnose.tables import extensions
 
-    found = extensions.select_extensions(source.dump(_ALL))
-    _print(output, lambda: extensions.build_table(found), lambda: _bare(found))
+    dumped = source.dump(_ALL)
+    _print(
+        output,
+        lambda: extensions.build_table(extensions.select_extensions(dumped)),
+        lambda: spelling.respell_as("envoy.admin.v3.EcdsConfigDump", extensions.merge_sections(dumped)),
+    )
 
 
 _headers = click.option("--with-headers", is_flag=True, help="Write a heading above each section.")

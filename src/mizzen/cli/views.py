@@ -157,11 +157,12 @@ def _hint(objects: "Mapping[Key, Any]", kind: str, name: str, namespace: str) ->
     return f" in namespace {namespace}" + (f"; there are {shown}" if shown else f"; there is no {kind} at all")
 
 
-def read_sent(monitoring: Sequence[str], name: str) -> bytes:
+def read_sent(monitoring: Sequence[str], name: str, *, with_endpoints: bool = False) -> bytes:
     """The dump of what the first control plane that knows the proxy sent it."""
+    query = f"debug/config_dump?proxyID={name}" + ("&include_eds=true" if with_endpoints else "")
     for plane in targets.find_control_planes(mesh="", addresses=monitoring):
         try:
-            return plane.get(f"debug/config_dump?proxyID={name}")
+            return plane.get(query)
         except targets.NotConnected:
             continue
     raise MizzenError("unable to find config dump in Istiod responses")
