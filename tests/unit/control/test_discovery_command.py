@@ -92,7 +92,7 @@ async def test_missing_folder_and_missing_flag_are_errors(tmp_path: pathlib.Path
         assert await process.end() == 1
         assert process.text.splitlines()[-1].endswith("nowhere: No such file or directory")
     async with run(tmp_path, *LOOPBACK) as process:
-        assert await process.end() == 2
+        assert await process.end() == 64
         assert "name files by --config PATH or an API server by --kubeconfig FILE" in process.text
 
 
