@@ -1,8 +1,8 @@
 """`mizzen discovery`: the control plane as a process, with istiod's flags.
 
 In: folders of objects or an API server, addresses, the authority's folder. Out: a process that serves until SIGTERM or
-Ctrl-C, and whose exit code is not 0 when it could not start or a part of it has failed. Variables of the environment are
-istiod's (`mizzen.settings`); its log goes to stderr.
+Ctrl-C, and whose exit code is not 0 when it could not start or a part of it has failed. Variables of the environment
+are istiod's (`mizzen.settings`); its log goes to stderr.
 """
 
 import os
