@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -70,3 +71,18 @@ def test_kubectl_completes_the_plugin(capsys: pytest.CaptureFixture[str]) -> Non
     completion.complete_for_kubectl(["proxy-config", "boot"])
 
     assert capsys.readouterr().out == "bootstrap\tShow what Envoy was started with.\n:4\n"
+
+
+def test_pods_of_the_mesh_are_completed(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pods = [cli_runs.pod(name, "shop") for name in ("cart-0", "cart-1", "front-0")]
+    mesh = str(cli_runs.write_mesh(tmp_path / "shop", pods=pods))
+    for command in (["pc", "cluster"], ["describe", "pod"], ["authz", "check"], ["exec"], ["logs"]):
+        completion.complete_for_kubectl([*command, "--mesh", mesh, "cart"])
+
+        assert capsys.readouterr().out == "cart-0.shop\ncart-1.shop\n:4\n"
+
+
+def test_without_a_mesh_nothing_is_completed(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    completion.complete_for_kubectl(["pc", "cluster", "--mesh", f"{tmp_path}/none", "cart"])
+
+    assert capsys.readouterr().out == ":4\n"

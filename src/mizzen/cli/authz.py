@@ -18,7 +18,7 @@ def authz() -> None:
 
 
 @authz.command("check", cls=Command)
-@click.argument("pods", metavar="[[TYPE/]NAME[.NAMESPACE]]", nargs=-1)
+@click.argument("pods", metavar="[[TYPE/]NAME[.NAMESPACE]]", nargs=-1, shell_complete=options.complete_pods)
 @click.option("-f", "--file", default="", help="Envoy's config dump, `-` for stdin.")
 @click.option("--monitoring", multiple=True, metavar="HOST:PORT", help="Ask this control plane what it sent.")
 @options.namespace_option

@@ -48,7 +48,7 @@ def _looking(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @describe.command("pod")
-@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]", required=False)
+@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]", required=False, shell_complete=options.complete_pods)
 @click.option("--ignoreUnmeshed", "ignore_unmeshed", is_flag=True, help="Say nothing of a sidecar that is not there.")
 @_looking
 def describe_pod(pod: str | None, ignore_unmeshed: bool, **where: Any) -> None:

@@ -22,7 +22,7 @@ _FORMS = ("json", "yaml", "short", "prom", "prom-merged")
 
 
 @click.command("envoy-stats", cls=Command)
-@click.argument("pod", metavar="[[TYPE/]NAME[.NAMESPACE]]", required=False)
+@click.argument("pod", metavar="[[TYPE/]NAME[.NAMESPACE]]", required=False, shell_complete=options.complete_pods)
 @click.option("-l", "--selector", default="", metavar="LABEL=VALUE,…", help="The pods with these labels.")
 @click.option(
     "-t", "--type", "kind", default="server", show_default=True, metavar="server|clusters", help="What to ask."

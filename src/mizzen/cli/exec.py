@@ -13,7 +13,7 @@ from mizzen.cli.flags import Command
 
 
 @click.command("exec", cls=Command, context_settings={"ignore_unknown_options": True})
-@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]")
+@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]", shell_complete=options.complete_pods)
 @click.option("-c", "--container", default="", help="The container; the application's without it.")
 @options.namespace_option
 @options.mesh_option

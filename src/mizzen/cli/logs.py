@@ -24,7 +24,7 @@ _BLOCK = 1 << 16
 
 
 @click.command(cls=Command)
-@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]|control-plane")
+@click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]|control-plane", shell_complete=options.complete_pods)
 @click.option("-c", "--container", default="", help="The container; the application's without it.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 @click.option("--tail", type=click.IntRange(min=-1), default=-1, help="Only the last N lines.")

@@ -54,6 +54,19 @@ def mesh_option(function: F) -> F:
     return click.option("--mesh", default="", metavar="NAME", help="The local mesh to ask, if several run.")(function)
 
 
+def complete_pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[str]:
+    """The pods of the local mesh, for shells that complete a command line."""
+    from mizzen.cli import targets
+
+    del argument
+    try:
+        state = targets.read_state(ctx.params.get("mesh") or "")
+    except MizzenError:
+        return []
+    names = (f"{pod.name}.{pod.namespace}" for pod in state.pods)
+    return [name for name in names if name.startswith(incomplete)]
+
+
 def port_option(*names: str, help: str, default: int = 0) -> Callable[[F], F]:
     """A port number; 0 means any."""
     return click.option(*names, type=click.IntRange(0, 65535), default=default, help=help)

@@ -1,8 +1,8 @@
 """`mizzen proxy-config`: what one proxy's Envoy has loaded, as istioctl shows it.
 
 In: a pod of the local mesh, or a file with Envoy's answer (`--file`, `-` for stdin), or a pod that a control plane
-serves (`--monitoring`): then what that sent. Out: a table, or the resources as
-JSON or YAML in protobuf's JSON spelling. What the tables hold is decided in `mizzen.diagnose`, a module a subcommand.
+serves (`--monitoring`): then what that sent. Out: a table, or the resources as JSON or YAML in protobuf's JSON
+spelling. What the tables hold is decided in `mizzen.diagnose`, a module a subcommand.
 """
 
 import datetime
@@ -89,7 +89,9 @@ def _subcommand(
 
         decorated = options.compose(
             [
-                click.argument("pod", metavar="[POD[.NAMESPACE]]", required=False),
+                click.argument(
+                    "pod", metavar="[POD[.NAMESPACE]]", required=False, shell_complete=options.complete_pods
+                ),
                 click.option("-f", "--file", default="", help="Read Envoy's answer from a file, `-` for stdin."),
                 click.option(
                     "--monitoring", multiple=True, metavar="HOST:PORT", help="Ask this control plane what it sent."

@@ -17,7 +17,7 @@ _PATHS = "logging?paths="
 
 
 @click.command("log", cls=Command)
-@click.argument("pods", metavar="POD[.NAMESPACE]...", nargs=-1)
+@click.argument("pods", metavar="POD[.NAMESPACE]...", nargs=-1, shell_complete=options.complete_pods)
 @click.option("-l", "--selector", default="", metavar="LABEL=VALUE,…", help="The pods with these labels.")
 @click.option("--level", default="", help="LEVEL, or LOGGER:LEVEL,… to change single loggers.")
 @click.option("-r", "--reset", is_flag=True, help=f"Set all loggers back to {_RESET_LEVEL}.")

@@ -14,7 +14,7 @@ _PAIR = 2
 
 
 @click.command("rootca-compare", cls=Command)
-@click.argument("pods", metavar="POD[.NAMESPACE] POD[.NAMESPACE]", nargs=-1)
+@click.argument("pods", metavar="POD[.NAMESPACE] POD[.NAMESPACE]", nargs=-1, shell_complete=options.complete_pods)
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Envoy's dump, instead of a pod.")
 @options.namespace_option
 @options.mesh_option

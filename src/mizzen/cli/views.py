@@ -1,8 +1,8 @@
 """What the command line can see of a mesh: its objects, and what its proxies hold.
 
 In: manifests (`-f`), a file with one proxy's dump (`--file`), a control plane (`--monitoring`), or a local mesh. Out: a
-`View`. Objects come from the manifests, completed as a mesh would, else from the local mesh. A proxy's dump is its Envoy's own where that can be
-asked, else the control plane's word, else what would be compiled from the objects.
+`View`. Objects come from the manifests, completed as a mesh would, else from the local mesh. A proxy's dump is its
+Envoy's own where that can be asked, else the control plane's word, else what would be compiled from the objects.
 """
 
 import pathlib
