@@ -39,6 +39,9 @@ WASM_CONVERSION_MILLISECONDS = Histogram(
 OUTGOING_REQUESTS = Counter("istio_agent_num_outgoing_requests", "Certificate requests sent", ["request_type"])
 OUTGOING_FAILURES = Counter("istio_agent_num_failed_outgoing_requests", "Certificate requests failed", ["request_type"])
 OUTGOING_RETRIES = Counter("istio_agent_num_outgoing_retries", "Certificate requests tried again", ["request_type"])
+OUTGOING_MILLISECONDS = Counter(
+    "istio_agent_outgoing_latency", "Milliseconds that certificate requests took, added up", ["request_type"]
+)
 CERTIFICATE_EXPIRY = Gauge(
     "istio_agent_cert_expiry_seconds", "Time until a certificate expires; negative once it has", ["resource_name"]
 )

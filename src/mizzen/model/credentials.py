@@ -30,7 +30,7 @@ def may_have_keys(db: Engine, proxy: Proxy) -> bool:
     own = _own_workload(db, proxy)
     if own is None:
         return not db.lookup(workloads.pods_by_namespace, proxy.namespace)
-    if own.service_account != proxy.service_account:
+    if not _is(own, proxy):
         return False
     known = msgspec.structs.replace(gateways.gateway_workload(db, proxy), labels=own.labels)
     return bool(gateways.selected_gateways(db, known))
@@ -43,7 +43,7 @@ def keys_by_rule(db: Engine, proxy: Proxy) -> frozenset[str]:
     Only rules with a workload selector do; others are for gateways, as in Istio.
     """
     own = _own_workload(db, proxy)
-    if own is not None and own.service_account != proxy.service_account:
+    if own is not None and not _is(own, proxy):
         return frozenset()
     labels = own.labels if own is not None else workloads.proxy_workload(db, proxy).labels
     return _named_for(db, proxy.namespace, destination_rules.selector_labels(db, proxy.namespace, labels))
@@ -68,6 +68,11 @@ def _named(policy: TrafficPolicy | None) -> Iterator[str]:
     for settings in (policy.tls, *(port.tls for port in policy.port_level_settings)):
         if settings is not None and settings.credential_name:
             yield settings.credential_name
+
+
+def _is(own: Workload, proxy: Proxy) -> bool:
+    """Whether the workload is of the proxy's namespace, and runs under the account that was proved."""
+    return (own.namespace, own.service_account) == (proxy.namespace, proxy.service_account)
 
 
 def _own_workload(db: Engine, proxy: Proxy) -> Workload | None:

@@ -150,6 +150,7 @@ spec:
         ({"name": "app-0", "ip": "10.0.0.2", "SERVICE_ACCOUNT": "app"}, False),
         ({"name": "app-0", "ip": "10.0.0.77", "SERVICE_ACCOUNT": "app"}, False),
         ({"name": "nobody", "ip": "10.0.0.77", "SERVICE_ACCOUNT": "app"}, False),
+        ({"name": "nobody", "ip": "10.0.0.3", "SERVICE_ACCOUNT": "ingress"}, False),
     ],
 )
 def test_keys_are_for_pods_that_gateways_select_under_their_own_account(said: dict[str, str], gets: bool) -> None:
@@ -158,6 +159,7 @@ def test_keys_are_for_pods_that_gateways_select_under_their_own_account(said: di
         INGRESS,
         pod("gw-0", "10.0.0.1", "ingress", "ingress"),
         pod("app-0", "10.0.0.2", "app", "app"),
+        pod("else-0", "10.0.0.3", "ingress", "ingress", namespace="pay"),
     )
     who = proxy("edge", kind="router", labels={"app": "ingress"}, **said)
     assert bool(told(db, who, resource.SECRET, "kubernetes://shop")) is gets

@@ -185,7 +185,9 @@ class Certificates:
     async def _request(self) -> keys.Identity:
         metrics.OUTGOING_REQUESTS.labels(_KIND).inc()
         key = keys.generate_key(self._options)
+        began = time.monotonic()
         chain = await self._ask(keys.build_request(key, self._spiffe_id))
+        metrics.OUTGOING_MILLISECONDS.labels(_KIND).inc((time.monotonic() - began) * 1000)
         return keys.parse_answer(key, self._spiffe_id, chain, self._clock.now())
 
     def take_pushed(self, bundles: Sequence[bytes]) -> None:
