@@ -1,5 +1,7 @@
 """Predictions of `trace`, made from the objects alone, against the same requests through real Envoys."""
 
+import json
+
 import pytest
 from traced import Situation, load_world, observe, predict
 from traffic_certificates import secret
@@ -85,6 +87,11 @@ def in_kept(host: str, traffic_policy: str) -> str:
 
 def situation(name: str, url: str, *manifests: str, **more: object) -> Situation:
     return Situation(name=name, url=url, manifests=manifests, **more)  # type: ignore[arg-type]
+
+
+def entering(name: str, url: str, *manifests: str, **more: object) -> Situation:
+    """A situation from outside the mesh, through a gateway."""
+    return situation(name, url, *manifests, source="outer", **more)
 
 
 _TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJzb21lb25lQGV4YW1wbGUuY29tIiwic3ViIjoieCJ9.c2ln"
@@ -309,14 +316,83 @@ SITUATIONS = (
 )
 
 
+ELSEWHERE = (
+    situation(
+        "no-such-port",
+        "http://trace-ok:81/",
+        service("trace-ok", selector=NEAR),
+        link="endpoint",
+        cause="Service/trace-ok",
+    ),
+    situation(
+        "headless",
+        "http://trace-heads:8080/",
+        service("trace-heads", port=8080, selector=NEAR).replace("spec:", "spec:\n  clusterIP: None", 1),
+    ),
+    situation(
+        "tls-of-the-program",
+        "https://trace-own-tls.traffic.svc.cluster.local/",
+        service("trace-own-tls", port=443, port_name="tls", target=8443, selector=NEAR),
+    ),
+    situation(
+        "delayed",
+        "http://trace-di/",
+        routes(
+            "trace-di",
+            "- {fault: {delay: {fixedDelay: 10ms, percentage: {value: 100}}}, route: [{destination: {host: trace-di}}]}",
+            selector=NEAR,
+        ),
+    ),
+    situation(
+        "grpc-status-of-a-fault",
+        "http://trace-grpc-fi/",
+        routes(
+            "trace-grpc-fi",
+            "- {fault: {abort: {grpcStatus: UNAVAILABLE, percentage: {value: 100}}},"
+            " route: [{destination: {host: trace-grpc-fi}}]}",
+        ),
+        link="filter",
+        cause="VirtualService/trace-grpc-fi",
+    ),
+    situation(
+        "by-the-pods-address",
+        "http://trace-nobody.example.com:8080/",
+        address="kept",
+    ),
+    situation(
+        "by-the-pods-address-to-strict",
+        "http://trace-nobody.example.com:8083/",
+        address="kept",
+        link="tls",
+        cause="PeerAuthentication/kept",
+    ),
+    situation(
+        "from-a-pod-without-a-sidecar",
+        "http://trace-ok.traffic/",
+        service("trace-ok", selector=NEAR),
+        source="outer",
+    ),
+    situation(
+        "preflight",
+        "http://trace-cors/",
+        routes(
+            "trace-cors",
+            "- {corsPolicy: {allowOrigins: [{exact: 'http://a.example'}], allowMethods: [GET]},"
+            " route: [{destination: {host: trace-cors}}]}",
+            selector=NEAR,
+        ),
+        method="OPTIONS",
+        headers={"origin": "http://a.example", "access-control-request-method": "GET"},
+    ),
+)
 TERMINATING = (
     secret("trace-tls", "trace-tls.example.com"),
     gateway("trace-tls", f"{HTTPS}\n      tls: {{mode: SIMPLE, credentialName: trace-tls}}"),
 )
 DOORS = (
-    situation("gateway", "http://trace-gw.example.com/", gateway("trace-gw", HTTP), door=PLAIN),
-    situation("gateway-no-host", "http://nobody.example.org/", gateway("trace-gw", HTTP), door=PLAIN, link="route"),
-    situation(
+    entering("gateway", "http://trace-gw.example.com/", gateway("trace-gw", HTTP), door=PLAIN),
+    entering("gateway-no-host", "http://nobody.example.org/", gateway("trace-gw", HTTP), door=PLAIN, link="route"),
+    entering(
         "gateway-not-bound",
         "http://trace-unbound.example.com/",
         gateway("trace-unbound", HTTP).replace("gateways: [trace-unbound]", "gateways: [mesh]"),
@@ -324,7 +400,7 @@ DOORS = (
         link="route",
         cause="VirtualService/trace-unbound",
     ),
-    situation(
+    entering(
         "gateway-other-host",
         "http://trace-host.example.com/",
         gateway("trace-host", HTTP).replace("- hosts: [trace-host.example.com]", "- hosts: [other.example.com]"),
@@ -332,19 +408,19 @@ DOORS = (
         link="route",
         cause="Gateway/trace-host",
     ),
-    situation(
+    entering(
         "gateway-redirect",
         "http://trace-redirected.example.com/a",
         gateway("trace-redirected", f"{HTTP}\n      tls: {{httpsRedirect: true}}"),
         door=PLAIN,
     ),
-    situation(
+    entering(
         "gateway-tls",
         "https://trace-tls.example.com/",
         *TERMINATING,
         door=SECURE,
     ),
-    situation(
+    entering(
         "gateway-no-client-certificate",
         "https://trace-mutual.example.com/",
         secret("trace-mutual", "trace-mutual.example.com", ca=True),
@@ -353,19 +429,20 @@ DOORS = (
         link="tls",
         cause="Gateway/trace-mutual",
     ),
-    situation(
+    entering(
         "gateway-unknown-name",
         "https://trace-nobody.example.com/",
         *TERMINATING,
         door=SECURE,
         link="filter_chain",
     ),
-    situation(
+    entering(
         "gateway-no-port",
         "http://trace-gw.example.com:8123/",
         gateway("trace-gw", HTTP),
         door="ingress:8123",
         link="listener",
+        cause="Gateway/trace-gw",
     ),
 )
 
@@ -377,7 +454,10 @@ def world(mesh: TrafficMesh) -> World:
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(s, marks=pytest.mark.behaviour(*s.manifests, GUARDS), id=s.name) for s in (*SITUATIONS, *DOORS)],
+    [
+        pytest.param(s, marks=pytest.mark.behaviour(*s.manifests, GUARDS), id=s.name)
+        for s in (*SITUATIONS, *ELSEWHERE, *DOORS)
+    ],
 )
 def test_a_prediction_comes_true(mesh: TrafficMesh, world: World, case: Situation) -> None:
     predicted = predict(mesh, world, case)
@@ -387,10 +467,22 @@ def test_a_prediction_comes_true(mesh: TrafficMesh, world: World, case: Situatio
     assert predicted.certain == case.certain, predicted.depends_on
     if not case.foretold:
         pass
-    elif mesh.pod(case.source).sidecar or (case.door and met.status):
+    elif met.line:
         assert (status, frozenset(flag.split(",")) - {"-"}, details) == (met.status, met.flags, met.details)
     else:
         assert status == met.status
     assert predicted.link == case.link
     blamed = f"{predicted.cause.kind}/{predicted.cause.name}" if predicted.cause is not None else ""
     assert blamed == case.cause
+
+
+@pytest.mark.behaviour(service("trace-live", selector=NEAR))
+def test_a_running_mesh_is_asked_itself(mesh: TrafficMesh) -> None:
+    done = mesh.local.run(
+        "trace", "--mesh", mesh.local.name, "--from", "client.traffic", "http://trace-live/", "-o", "json"
+    )
+    found = json.loads(done.stdout)
+    assert (found["outcome"], found["status"], found["certain"]) == ("delivered", 200, True)
+    assert "is not what the control plane says" not in done.stderr
+    sides = list(dict.fromkeys(step["side"] for step in found["steps"]))
+    assert sides == ["client.traffic", "near.traffic"]

@@ -1,13 +1,16 @@
 """The xDS Node that a pod's sidecar or gateway would introduce itself with.
 
-In: a Pod. Out: the Node as protobuf JSON, as the agent inside that pod would build it with default settings. It is
-what `compile --proxy` looks from when there is no running proxy to ask.
+In: a Pod. Out: the Node as protobuf JSON, as the agent inside that pod would build it: with what the environment of an
+injected proxy states, else with default settings. It is what `compile --proxy` looks from when there is no running
+proxy to ask.
 """
 
+import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mizzen.api.kube.pods import Pod
+from mizzen.api.kube.pods import Container, Pod
 from mizzen.errors import DecodeError
 from mizzen.model import workloads
 
@@ -15,6 +18,7 @@ PROXY_CONTAINER = "istio-proxy"
 _VERSION = "1.32.0"
 _KINDS = ("sidecar", "router", "waypoint")
 _TEMPLATES = "inject.istio.io/templates"
+_METADATA = "ISTIO_META_"
 _INTERCEPTION = "sidecar.istio.io/interceptionMode"
 
 
@@ -41,14 +45,19 @@ def build_node(pod: Pod, domain: str = "cluster.local") -> dict[str, Any]:
             "INTERCEPTION_MODE": pod.metadata.annotations.get(_INTERCEPTION, "REDIRECT"),
             "WORKLOAD_NAME": workloads.owner_name(pod),
             **dict(_optional(pod, labels)),
+            **dict(_stated(pod)),
         },
         "userAgentName": "envoy",
     }
 
 
+def _proxies(pod: Pod) -> list[Container]:
+    return [c for c in (*pod.spec.containers, *pod.spec.init_containers) if c.name == PROXY_CONTAINER]
+
+
 def proxy_kind(pod: Pod) -> str:
     """Sidecar, router or waypoint: by the proxy's own arguments, else a pod of nothing but a proxy is a gateway."""
-    proxies = [c for c in (*pod.spec.containers, *pod.spec.init_containers) if c.name == PROXY_CONTAINER]
+    proxies = _proxies(pod)
     for container in proxies:
         stated = next((arg for arg in container.args if arg in _KINDS), None)
         if stated:
@@ -57,6 +66,17 @@ def proxy_kind(pod: Pod) -> str:
         return "router"
     alone = bool(proxies) and all(c.name == PROXY_CONTAINER for c in pod.spec.containers)
     return "router" if alone else "sidecar"
+
+
+def _stated(pod: Pod) -> Iterator[tuple[str, Any]]:
+    """What the environment of an injected proxy says: metadata, and the proxy's own configuration."""
+    for container in _proxies(pod):
+        for variable in container.env:
+            if variable.name.startswith(_METADATA) and variable.value:
+                yield variable.name.removeprefix(_METADATA), variable.value
+            elif variable.name == "PROXY_CONFIG" and variable.value:
+                with contextlib.suppress(ValueError):
+                    yield "PROXY_CONFIG", json.loads(variable.value)
 
 
 def _optional(pod: Pod, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:

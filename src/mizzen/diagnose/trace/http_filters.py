@@ -72,7 +72,7 @@ def _fault(state: State, name: str, config: Json, own: Json | None) -> Answer | 
     part = matchers.share(dump.message(abort, "percentage"))
     if not part:
         return None
-    status = dump.number(abort, "http_status") or _HTTP_STATUSES.get(dump.number(abort, "grpc_status"), 500)
+    status = dump.number(abort, "http_status") or 200  # A gRPC status travels in a trailer of a 200.
     hop.journal.note(
         hop.side, "filter", f"fault: {part:.4g} of requests end with {status}", state="fails", origin=origin
     )
@@ -91,28 +91,6 @@ def _fault(state: State, name: str, config: Json, own: Json | None) -> Answer | 
         reason=f"a fault of the route ends the request with {status}",
         about=("fault",),
     )
-
-
-_HTTP_STATUSES = {
-    0: 200,
-    1: 499,
-    2: 500,
-    3: 400,
-    4: 504,
-    5: 404,
-    6: 409,
-    7: 403,
-    8: 429,
-    9: 400,
-    10: 409,
-    11: 400,
-    12: 501,
-    13: 500,
-    14: 503,
-    15: 500,
-    16: 401,
-}
-"""What a gRPC status of a fault is for a request that is no gRPC call."""
 
 
 # -- cross-origin requests --------------------------------------------------------------------------------------------

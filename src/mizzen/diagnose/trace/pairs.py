@@ -10,6 +10,7 @@ from mizzen.diagnose.trace import walk
 from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import Cause, Trace
 from mizzen.diagnose.trace.world import Workload, World
+from mizzen.model import services
 
 _TLS_LINKS = ("tls", "secret")
 
@@ -33,11 +34,12 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 def agree_on_tls(world: World, client: Workload, server: Workload, port: int, host: str = "") -> Pair:
     """Whether a connection from the client to the server's port gets through TLS.
 
-    With `host` the connection goes to that Service, by its rules; without it to the server's address.
+    With `host` the connection goes to that Service, by its rules and in the protocol of its port; without it to the
+    server's address.
     """
     request = Request(
         source=client.reference,
-        scheme="tcp",
+        scheme=_scheme(world, host, port),
         host=host or (server.addresses[0] if server.addresses else ""),
         port=port,
     )
@@ -54,6 +56,15 @@ def agree_on_tls(world: World, client: Workload, server: Workload, port: int, ho
         cause=None if agrees else found.cause,
         trace=found,
     )
+
+
+def _scheme(world: World, host: str, port: int) -> str:
+    """What the port speaks: a sidecar treats a connection in another protocol as none of the Service's."""
+    for known in services.services_of_host(world.db, host) if world.db is not None and host else ():
+        found = known.port(port)
+        if found is not None:
+            return "http" if found.protocol.is_http or found.protocol.is_auto else "tcp"
+    return "http"
 
 
 def _client_mode(found: Trace, side: str) -> str:

@@ -42,6 +42,11 @@ def connect(hop: Hop, name: str) -> Answer:
         answer = msgspec.structs.replace(
             answer, kind="closed", status=0, flag="UF,URX", details="", side=hop.side, outcome="failed"
         )
+    elif answer.kind == "closed" and answer.side != hop.side:
+        # What was sent and is never read makes of the close a reset.
+        sends = hop.wire.message is not None or hop.wire.hello is not None
+        hop.journal.first_log = (0, "UR" if sends else NO_FLAG, "")
+        return answer
     own = (answer.flag, answer.details) if answer.side == hop.side else (NO_FLAG, "")
     hop.journal.first_log = (0, *own)
     return answer
