@@ -357,6 +357,35 @@ spec:
     assert rules_of_v1(tmp_path, route) == "HTTPRoute: to-reviews\n   Match: /x when port is 9080\n"
 
 
+def test_shares_of_backends_and_hosts_of_one_route(tmp_path: pathlib.Path) -> None:
+    text = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: istio-system}
+spec:
+  gatewayClassName: istio
+  addresses: [{type: Hostname, value: istio-ingressgateway.istio-system.svc.cluster.local}]
+  listeners: [{name: web, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: two-hosts, namespace: default}
+spec:
+  parentRefs: [{name: edge, namespace: istio-system}]
+  hostnames: [a.example.com, b.example.com]
+  rules: [{backendRefs: [{name: reviews, port: 9080, weight: 3}, {name: ratings, port: 9080, weight: 1}]}]
+"""
+    ratings = bookinfo.service("ratings", "10.96.1.7")
+
+    assert describe_v1(tmp_path, bookinfo.GATEWAY, ratings, text).endswith(
+        "Exposed on Ingress Gateway http://192.0.2.10\n"
+        "HTTPRoute: two-hosts\n"
+        '   Route to host "reviews.default.svc.cluster.local" with weight 75%\n'
+        '   Route to host "ratings.default.svc.cluster.local" with weight 25%\n'
+        "   Match: /*\n"
+    )
+
+
 # -- Services ---------------------------------------------------------------------------------------------------------
 
 

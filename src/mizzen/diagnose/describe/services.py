@@ -155,9 +155,14 @@ def describe_virtual_services(
         subsets=destination_rules.split_subsets(rules, subject.labels),
         rules=tuple(Key("DestinationRule", rule.metadata.namespace, rule.metadata.name) for rule in rules),
     )
+    blocks: dict[tuple[str, ...], None] = {}
     for key in keys:
         virtual = model_virtual_services.virtual_service(db, key)
         if virtual is None:
-            yield f"WARNING: Proxy is stale; it references to non-existent virtual service {key.name}.{key.namespace}"
+            stale = f"WARNING: Proxy is stale; it references to non-existent virtual service {key.name}.{key.namespace}"
+            blocks[(stale,)] = None
         else:
-            yield from virtual_services.describe_virtual_service(virtual, key, target)
+            # A route of the Gateway API is one VirtualService for each of its hosts.
+            blocks[tuple(virtual_services.describe_virtual_service(virtual, key, target))] = None
+    for block in blocks:
+        yield from block

@@ -49,7 +49,9 @@ class _Verdict(NamedTuple):
 def describe_virtual_service(virtual: VirtualService, key: Key, target: Target) -> Iterator[str]:
     """The VirtualService and what it does for the target; one made from routes of the Gateway API by their names."""
     yield _title(virtual, key, target.namespace)
-    verdicts = [_judge(route, key, target) for route in _routes(virtual)]
+    verdicts = [
+        _judge(_destinations(route, shares=_is_generated(virtual)), route, key, target) for route in _routes(virtual)
+    ]
     facts = [fact for verdict in verdicts if verdict.reaches for fact in verdict.facts]
     misses = [miss for verdict in verdicts for miss in verdict.misses]
     passing = sum(verdict.passing for verdict in verdicts)
@@ -84,10 +86,10 @@ def _count(virtual: VirtualService) -> str:
     return " and ".join(f"{len(routes)} {kind} route" for kind, routes in kinds if routes)
 
 
-def _judge(route: Route, key: Key, target: Target) -> _Verdict:
+def _judge(destinations: list[tuple[Destination, int]], route: Route, key: Key, target: Target) -> _Verdict:
     reaches = False
     facts, misses = [], []
-    for destination, weight in _destinations(route):
+    for destination, weight in destinations:
         miss = _miss(destination, route, key, target)
         if miss:
             misses.append(miss)
@@ -101,8 +103,18 @@ def _judge(route: Route, key: Key, target: Target) -> _Verdict:
     return _Verdict(reaches, tuple(facts), tuple(misses))
 
 
-def _destinations(route: Route) -> list[tuple[Destination, int]]:
-    return [(each.destination, each.weight) for each in route.route if each.destination is not None]
+def _destinations(route: Route, *, shares: bool) -> list[tuple[Destination, int]]:
+    """Destinations with their weights: as written, as istioctl shows them, or as shares of their sum."""
+    found = [(each.destination, each.weight) for each in route.route if each.destination is not None]
+    total = sum(weight for _, weight in found)
+    if not shares or not total:
+        return found
+    return [(destination, round(weight * 100 / total)) for destination, weight in found]
+
+
+def _is_generated(virtual: VirtualService) -> bool:
+    """Whether it was made from routes of the Gateway API, whose weights are no percentages."""
+    return PARENTS in virtual.metadata.annotations
 
 
 def _describe_weight(destination: Destination, weight: int) -> str:
