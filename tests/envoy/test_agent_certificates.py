@@ -11,6 +11,8 @@ import tiny_control
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from mizzen import protos
+
 pytestmark = pytest.mark.envoy
 
 PORT = 8443
@@ -118,6 +120,41 @@ async def test_new_root_is_trusted_before_a_certificate_of_it_is_shown(control, 
             return len(control.issued) > 1
 
         await run.until(asked_again, "a request after the change of roots")
+
+
+async def test_pushed_root_is_trusted_of_peers_and_of_the_control_plane(control, tmp_path) -> None:
+    """The file in which the mesh distributes its roots stays as it was: it follows a minute later, or never."""
+    old, new = control.root, tiny_control.Root("new")
+    async with agent_runs.running(tmp_path, control) as run:
+        await serve_tls(control, run)
+        bundle = protos.message_class("istio.mesh.v1alpha1.ProxyConfig")
+        both = bundle(ca_certificates_pem=[old.pem.decode(), new.pem.decode()])
+        await control.set(both, "trust-bundle")
+        stranger = Peer(tmp_path, new, old.pem)
+
+        async def accepted() -> bool:
+            try:
+                await stranger.connect(run.address)
+                return await stranger.ask() == b"hello"
+            except (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError):
+                return False
+            finally:
+                stranger.close()
+
+        await run.until(accepted, "trust in the pushed root")
+        await control.stop()
+        control.root = new
+        await control.start()
+        await control.set(envoy_resources.build_listener("tls", run.address, PORT, "again", mutual_tls=True))
+
+        async def reached() -> bool:
+            await stranger.connect(run.address)
+            body = await stranger.ask()
+            stranger.close()
+            return body == b"again"
+
+        await run.until(reached, "an answer of the control plane with a certificate of the new root", 40.0)
+        assert run.root_file.read_bytes() == old.pem
 
 
 async def test_certificates_are_written_as_files_where_asked(control, tmp_path) -> None:
