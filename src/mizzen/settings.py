@@ -184,6 +184,8 @@ class Agent(Group, frozen=True, kw_only=True):
     """Name expected in the control plane's certificate; empty means the discovery host."""
     provisioned_certificates: Annotated[str, Variable("PROV_CERT")] = ""
     """Directory of a certificate that the machine already has."""
+    file_mounted_certificates: Annotated[bool, Variable("FILE_MOUNTED_CERTS", parse_bool)] = False
+    """Whether the workload's certificate lies in /etc/certs, so that none is asked for."""
     output_certificates: Annotated[str, Variable("OUTPUT_CERTS")] = ""
     """Directory to which workload certificates are written as files."""
     delta: Annotated[bool, Variable("ISTIO_DELTA_XDS", parse_bool)] = True

@@ -153,7 +153,11 @@ class Agent:
             spiffe_id=options.spiffe_id,
             ask=certificates.ask_authority(options.authority, options.agent.certificate_ttl),
             options=options.agent,
-            places=certificates.Places(kept=options.identity_folder, output=Path(output) if output else None),
+            places=certificates.Places(
+                kept=options.identity_folder,
+                output=Path(output) if output else None,
+                mounted=options.mounted_certificate,
+            ),
             secrets=self._secrets,
             further_roots=tuple(pem.encode() for pem in options.config.ca_certificates_pem),
         )

@@ -28,6 +28,8 @@ _TOKENS = {
     "first-party-jwt": Path("./var/run/secrets/kubernetes.io/serviceaccount/token"),
     "none": None,
 }
+_MOUNTED = Path("./etc/certs")
+_CREDENTIALS = Path("./var/run/secrets/workload-spiffe-credentials")
 _IDENTITY = "identity"
 _PROJECTED_TOKEN = Path("./var/run/secrets/tokens/istio-token")
 
@@ -61,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     trust_domain: str
     environ: Mapping[str, str]
     """The whole environment, proxyMetadata included; Envoy gets it too."""
+    mounted_certificate: Path | None = None
+    """Folder of a certificate that the pod brings along."""
     proxy_uid: int | None = None
     bind_address: str = ""
     socket_mark: int = 0
@@ -118,6 +122,7 @@ def read_options(flags: Flags, environ: Mapping[str, str], agent: settings.Agent
         ),
         trust_domain=environ.get("TRUST_DOMAIN") or "cluster.local",
         environ=environ,
+        mounted_certificate=_find_mounted_certificate(agent),
         proxy_uid=_number(environ, "MIZZEN_PROXY_UID"),
         bind_address=environ.get("MIZZEN_BIND_ADDRESS", ""),
         socket_mark=_number(environ, "MIZZEN_SOCKET_MARK") or 0,
@@ -208,6 +213,14 @@ def _endpoint(
         certificate=provisioned,
         headers=headers | control_plane.select_headers(header_prefix, environ),
     )
+
+
+def _find_mounted_certificate(agent: settings.Agent) -> Path | None:
+    """Where Istio's agents look: in the folder of `FILE_MOUNTED_CERTS`, or in that of workload credentials if whole."""
+    if agent.file_mounted_certificates:
+        return _MOUNTED
+    whole = all((_CREDENTIALS / name).exists() for name in ("cert-chain.pem", "key.pem", "root-cert.pem"))
+    return _CREDENTIALS if whole else None
 
 
 def _read_pairs(path: Path) -> dict[str, str]:

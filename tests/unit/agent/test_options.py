@@ -164,3 +164,15 @@ def test_roots_that_the_operator_names_are_trusted_alone() -> None:
     found = read({"XDS_ROOT_CA": "/own.pem"})
     assert found.discovery.pushed_roots is None
     assert str(found.authority.pushed_roots) == "etc/istio/proxy/identity/pushed-roots.pem"
+
+
+def test_certificates_that_the_pod_brings_along_are_found(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read().mounted_certificate is None
+    assert str(read({"FILE_MOUNTED_CERTS": "true"}).mounted_certificate) == "etc/certs"
+    folder = "var/run/secrets/workload-spiffe-credentials"
+    for name in ("cert-chain.pem", "key.pem"):
+        write(tmp_path, f"{folder}/{name}", "x")
+    assert read().mounted_certificate is None, "not yet whole"
+    write(tmp_path, f"{folder}/root-cert.pem", "x")
+    assert str(read().mounted_certificate) == folder

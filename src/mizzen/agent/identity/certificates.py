@@ -10,6 +10,8 @@ and those that the control plane pushes, so that a new root is trusted before an
 push leaves out a root that came with the certificate, a new certificate is asked for, and the old root with it is gone.
 Key, certificate and pushed roots are also kept in the agent's private folder: a restarted agent goes on with them when
 the control plane is away, and knows the control plane by them when its certificate is of a newer root than the file's.
+
+Where the pod comes with a certificate in files, nothing is asked for: these files are followed instead.
 """
 
 import asyncio
@@ -35,6 +37,7 @@ TRUST_BUNDLE = protos.TYPE_PREFIX + "istio.mesh.v1alpha1.ProxyConfig"
 
 _METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 _KIND = "csr"
+_FILES = ("key.pem", "cert-chain.pem", "root-cert.pem")
 _CALL_TIMEOUT = 10.0
 _STEP = 1.0
 """Seconds after which a sleeping renewal looks at clock and roots again: machines are suspended, clocks are set."""
@@ -86,6 +89,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     """Private folder in which key and certificate outlive a restart."""
     output: Path | None = None
     """Folder for applications that want certificates as files."""
+    mounted: Path | None = None
+    """Folder of a certificate that the pod brings along, in place of any that could be asked for."""
 
     @property
     def pushed_roots(self) -> Path:
@@ -129,6 +134,8 @@ class Certificates:
 
     async def run(self) -> None:
         """Obtain, publish and renew until cancelled."""
+        if self._places.mounted is not None:
+            await self._follow_mounted(self._places.mounted)
         self._resume()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew(), name="certificate renewal")
@@ -137,7 +144,7 @@ class Certificates:
     def _resume(self) -> None:
         """Go on with the pushed roots and the certificate of an earlier run, if that is still good."""
         self._pushed_roots = files.read_file(self._places.pushed_roots) or b""
-        kept = [files.read_file(self._places.kept / name) for name in ("key.pem", "cert-chain.pem", "root-cert.pem")]
+        kept = [files.read_file(self._places.kept / name) for name in _FILES]
         if not all(kept):
             return
         key_pem, chain_pem, roots_pem = (content or b"" for content in kept)
@@ -148,6 +155,20 @@ class Certificates:
             return
         if identity.expires_at > self._clock.now():
             self._adopt(identity)
+
+    async def _follow_mounted(self, folder: Path) -> None:
+        """Hand on what the files hold, whenever it changes and fits together; ends only when cancelled."""
+        paths = [folder / name for name in _FILES]
+        async for content in files.watch_files(paths, interval=self._file_interval):
+            key_pem, chain_pem, roots_pem = (content[path] or b"" for path in paths)
+            try:
+                identity = keys.load_identity(observe.Secret(key_pem), chain_pem, roots_pem, spiffe_id="")
+            except AuthorityError as unfit:
+                metrics.FILE_SECRET_FAILURES.inc()
+                _log.warning("the certificate in %s is not used: %s", folder, unfit)
+                continue
+            self._adopt(identity)
+            _log.info("the certificate in %s is in use until %s", folder, identity.expires_at)
 
     async def _renew(self) -> None:
         while True:
@@ -232,7 +253,8 @@ class Certificates:
         expires = identity.expires_at.timestamp()
         metrics.CERTIFICATE_EXPIRY.labels(WORKLOAD).set_function(lambda: expires - time.time())
         content = {"key.pem": identity.key_pem.reveal(), "cert-chain.pem": identity.chain_pem}
-        self._write(content | {"root-cert.pem": identity.roots_pem}, self._places.kept)
+        if self._places.mounted is None:
+            self._write(content | {"root-cert.pem": identity.roots_pem}, self._places.kept)
         self._write(content, self._places.output)
 
     def _publish_roots(self) -> None:

@@ -79,7 +79,10 @@ def load_identity(
     spiffe_id: str,
     obtained_at: datetime.datetime | None = None,
 ) -> Identity:
-    """An identity from PEM after checking it; `obtained_at` defaults to the start of the leaf's validity."""
+    """An identity from PEM after checking it; `obtained_at` defaults to the start of the leaf's validity.
+
+    An empty `spiffe_id` takes a certificate for anybody.
+    """
     try:
         leaf = x509.load_pem_x509_certificates(chain_pem)[0]
         x509.load_pem_x509_certificates(roots_pem)
@@ -89,7 +92,7 @@ def load_identity(
         raise AuthorityError(f"unreadable certificate or key: {bad}") from bad
     if key.public_key() != leaf.public_key():
         raise AuthorityError("the certificate belongs to another key")
-    if spiffe_id not in uris:
+    if spiffe_id and spiffe_id not in uris:
         raise AuthorityError(f"the certificate is for {', '.join(uris) or 'nobody'}, not for {spiffe_id}")
     return Identity(
         key_pem=key_pem,

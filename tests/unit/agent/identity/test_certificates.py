@@ -8,6 +8,7 @@ import itertools
 import pytest
 import tiny_control
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from mizzen import protos, settings
 from mizzen.agent.identity import certificates, sds
@@ -77,7 +78,10 @@ class Pod:
     @contextlib.asynccontextmanager
     async def running(self, **options):
         places = certificates.Places(
-            mesh_roots=self.mesh_roots, kept=self.folder / "identity", output=options.pop("output", None)
+            mesh_roots=self.mesh_roots,
+            kept=self.folder / "identity",
+            output=options.pop("output", None),
+            mounted=options.pop("mounted", None),
         )
         made = certificates.Certificates(
             spiffe_id=FRONT,
@@ -269,3 +273,44 @@ async def test_push_without_a_certificate_is_refused(tmp_path, pushed: bytes) ->
             made.take_pushed([pushed])
         made.take_pushed([])
         assert pod.roots() == [authority.root.certificate]
+
+
+def mount(folder, authority: Authority, root: tiny_control.Root) -> x509.Certificate:
+    """A certificate of another trust domain, laid where the pod brings it along."""
+    folder.mkdir(exist_ok=True)
+    key = ec.generate_private_key(ec.SECP256R1())
+    leaf = root.issue(key.public_key(), [x509.UniformResourceIdentifier("spiffe://else.example/ns/web/sa/front")], 600)
+    (folder / "key.pem").write_bytes(tiny_control.pem(key))
+    (folder / "cert-chain.pem").write_bytes(tiny_control.pem(leaf))
+    (folder / "root-cert.pem").write_bytes(root.pem)
+    return leaf
+
+
+async def test_certificate_in_files_is_followed_and_none_is_asked_for(tmp_path) -> None:
+    authority, mounted = Authority(), tmp_path / "mounted"
+    first, second = tiny_control.Root("first"), tiny_control.Root("second")
+    leaf = mount(mounted, authority, first)
+    pod = Pod(tmp_path, authority)
+    async with pod.running(mounted=mounted) as made:
+        await until(lambda: pod.shown() == leaf)
+        assert pod.roots() == [first.certificate]
+        made.take_pushed([bundle_of(second)])
+        assert pod.roots() == [first.certificate, second.certificate]
+        leaf = mount(mounted, authority, second)
+        await until(lambda: pod.shown() == leaf)
+        await until(lambda: pod.roots() == [second.certificate])
+        (mounted / "key.pem").write_bytes(tiny_control.pem(first.key))
+        await asyncio.sleep(0.05)
+        assert pod.shown() == leaf, "what does not fit together is not used"
+    assert authority.asked == 0
+    assert not (tmp_path / "identity/key.pem").exists()
+
+
+async def test_files_that_come_later_are_waited_for(tmp_path, caplog) -> None:
+    authority = Authority()
+    pod = Pod(tmp_path, authority)
+    async with pod.running(mounted=tmp_path / "mounted"):
+        await until(lambda: "is not used" in caplog.text)
+        leaf = mount(tmp_path / "mounted", authority, tiny_control.Root())
+        await until(lambda: pod.shown() == leaf)
+    assert authority.asked == 0
