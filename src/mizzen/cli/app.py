@@ -43,9 +43,13 @@ COMMANDS = {
     "agent": Entry("mizzen.cli.agent:agent", "Run the agent of one sidecar or gateway."),
     "iptables": Entry("mizzen.cli.capture:iptables", "Print or apply the capture rules of a pod.", hidden=True),
     "version": Entry("mizzen.cli.version:version", "Print the versions of client, control plane and proxies."),
+    "dashboard": Entry(
+        "mizzen.cli.dashboard:dashboard", "Open what a proxy or the control plane shows of itself.", ("dash", "d")
+    ),
     "completion": Entry(
         "mizzen.cli.completion:completion", "Print the script that completes command lines in a shell."
     ),
+    "help": Entry("mizzen.cli.help:help_", "Print the help of a command."),
     "experimental": Entry(
         "mizzen.cli.experimental:experimental", "Commands that istioctl keeps under x.", ("x", "exp")
     ),

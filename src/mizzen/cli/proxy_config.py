@@ -87,26 +87,21 @@ def _subcommand(
             source = Source(pod=pod or "", file=file, monitoring=monitoring, namespace=namespace, mesh=mesh)
             function(source, **rest)
 
-        decorated = options.compose(
-            [
-                click.argument(
-                    "pod", metavar="[POD[.NAMESPACE]]", required=False, shell_complete=options.complete_pods
-                ),
-                click.option("-f", "--file", default="", help="Read Envoy's answer from a file, `-` for stdin."),
-                click.option(
-                    "--monitoring", multiple=True, metavar="HOST:PORT", help="Ask this control plane what it sent."
-                ),
-                *extra,
-                options.output_option(*_TABLE_FORMS, default=output),
-                options.namespace_option,
-                options.mesh_option,
-            ]
-        )(call)
+        decorated = options.compose(_flags(extra, output))(call)
         command = click.command(name, cls=proxy_config.command_class, hidden=hidden)(decorated)
         proxy_config.add(command, *aliases)
         return command
 
     return decorate
+
+
+def _flags(extra: Sequence[Callable[[Any], Any]], output: str) -> list[Callable[[Any], Any]]:
+    """The argument and options of a subcommand, its own among them."""
+    pod = click.argument("pod", metavar="[POD[.NAMESPACE]]", required=False, shell_complete=options.complete_pods)
+    file = click.option("-f", "--file", default="", help="Read Envoy's answer from a file, `-` for stdin.")
+    sent = click.option("--monitoring", multiple=True, metavar="HOST:PORT", help="Ask this control plane what it sent.")
+    form = options.output_option(*_TABLE_FORMS, default=output)
+    return [pod, file, sent, *extra, form, options.namespace_option, options.mesh_option]
 
 
 def _print(output: str, table: Callable[[], Table], value: Callable[[], Any]) -> None:
@@ -200,7 +195,7 @@ def secret(source: Source, output: str) -> None:
     dumped = source.dump(_SECRETS)
     found = secrets.select_secrets(dumped, _now())
     if not found and output in ("table", "short"):
-        click.echo("No active or warming secrets found.")
+        click.echo(_NO_SECRETS)
         return
     _print(output, lambda: secrets.build_table(found), lambda: spelling.bare(dumped.section("Secrets")))
 
@@ -234,13 +229,16 @@ _headers = click.option("--with-headers", is_flag=True, help="Write a heading ab
 
 @_subcommand("all", ("a",), _fqdn, _direction, _subset, _port, _address, _type, _verbose, _name, _headers)
 def everything(source: Source, output: str, with_headers: bool, **wanted: Any) -> None:
-    """Show everything, section by section."""
-    dumped = source.dump(_ALL)
-    if output in ("json", "yaml"):
-        from mizzen.diagnose import spelling
+    """Show everything, section by section; json and yaml are Envoy's own answer."""
+    from mizzen.diagnose import dump
 
-        value = {"configs": [spelling.respell(config) for config in dumped.configs]}
-        click.echo(_structured(output, value), nl=False)
+    raw = source.read(_ALL)
+    if output == "json":
+        click.echo(raw.rstrip(b"\n"))
+        return
+    dumped = dump.parse_dump(raw)
+    if output == "yaml":
+        click.echo(render.render_yaml(dump.parse_json(raw)), nl=False)
         return
     sections = []
     for title, build in _sections(dumped, **wanted).items():
@@ -282,7 +280,7 @@ def _sections(
             listeners.select_listeners(dumped, listener_filter), verbose=verbose, named=True
         ),
         "ROUTE": lambda: routes.build_table(routes.select_routes(dumped, name), verbose=verbose, prefix="route/"),
-        "SECRET": lambda: secrets.build_table(secrets.select_secrets(dumped, _now()), prefix="secret/"),
+        "SECRET": lambda: secrets.build_table(_require_secrets(secrets.select_secrets(dumped, _now())), prefix="secret/"),
         "ENDPOINTS": lambda: endpoints.build_assigned_table(
             endpoints.select_assignments(dumped, keep), keep, prefix="endpoint/"
         ),
