@@ -196,3 +196,24 @@ def test_an_unreadable_input_is_fatal(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("arguments", [(), ("-f", BASE), ("-f", BASE, *FRONT, "--node", "x"), FRONT])
 def test_what_must_be_given_must_be_given(arguments: tuple[object, ...]) -> None:
     fails(*arguments, code=64)
+
+
+def test_what_is_left_out_of_what_was_compiled_is_told_once(tmp_path: pathlib.Path) -> None:
+    nameless = tmp_path / "filter.yaml"
+    nameless.write_text(
+        "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: x, namespace: web}\n"
+        "spec: {configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {connect_timeout: 3s}}}]}\n"
+    )
+    bad = tmp_path / "route.yaml"
+    bad.write_text(
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: y, namespace: web}\n"
+        "spec: {hosts: [extra.example], http: [{match: [{uri: {regex: 'a('}}], route: [{destination: {host: cart}}]}]}\n"
+    )
+    result = cli_runs.run("compile", "-f", BASE, "-f", nameless, "-f", bad, *FRONT)
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+
+    assert result.exit_code == 0
+    assert sorted(line.partition(" spec.")[0] for line in errors) == [
+        f"error: {nameless}:1: EnvoyFilter web/x:",
+        f"error: {bad}:4: VirtualService web/y:",
+    ]

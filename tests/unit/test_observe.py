@@ -49,6 +49,7 @@ def test_counter_is_exported_under_its_plain_name(registry: prometheus_client.Co
         'pilot_xds_pushes{type="eds"} 1',
     ]
     assert pushes.value("cds") == 3
+    assert pushes.total() == 4
 
 
 def test_counter_whose_name_ends_in_total_keeps_it(registry: prometheus_client.CollectorRegistry) -> None:

@@ -18,6 +18,7 @@ from mizzen.cli.flags import Command
 from mizzen.errors import DecodeError, MizzenError
 
 if TYPE_CHECKING:
+    from mizzen.diagnose.snapshot import Snapshot
     from mizzen.incremental import Engine
     from mizzen.model.proxy import Proxy
     from mizzen.sources.files import Contents
@@ -57,11 +58,26 @@ def compile_(
         if dialect:
             proxy = msgspec.structs.replace(proxy, dialect=dialect)
         taken = snapshot.take_snapshot(engine, proxy)
+        _tell_left_out(contents, engine, proxy, taken)
     if output == "summary":
         click.echo(render.render_table(snapshot.summarize(taken)), nl=False)
         return
     text = render.render_yaml(taken.printed) if output == "yaml" else render.render_json(taken.printed, indent=2)
     click.echo(text, nl=False)
+
+
+def _tell_left_out(contents: "Contents", engine: "Engine", proxy: "Proxy", taken: "Snapshot") -> None:
+    """Say on stderr what of the objects is not in what was compiled, unless reading them has said so."""
+    from mizzen.compile import problems
+    from mizzen.compile import snapshot as compiled
+    from mizzen.diagnose import snapshot
+    from mizzen.sources.origins import Finding, Origin, untold
+
+    for type_url, names in snapshot.subscriptions(taken):
+        engine.root(compiled.resources, proxy, type_url, names)
+    for problem in untold(problems.gather(engine), contents.findings):
+        origin = contents.origins.get(problem.key, Origin("")) if problem.key is not None else Origin("")
+        click.echo(f"{problem.level}: {Finding(origin, problem)}", err=True)
 
 
 def _statuses(engine: "Engine") -> dict[str, Any]:

@@ -40,9 +40,13 @@ Names = frozenset[str] | None
 @query
 def resources(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
     """The resources of one type for a proxy; `names` None means all that are for it, else those asked for."""
+    return application.patched(db, proxy, pristine(db, proxy, type_url, names)).resources
+
+
+def pristine(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
+    """The same before extensions are placed and patches of EnvoyFilters applied."""
     build = _BUILDERS.get(type_url)
-    found = build(db, proxy, names) if build is not None else ResourceSet(type_url, ())
-    return application.patched(db, proxy, found).resources
+    return build(db, proxy, names) if build is not None else ResourceSet(type_url, ())
 
 
 @query

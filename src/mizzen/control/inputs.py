@@ -7,7 +7,7 @@ sets that it names were tried: valid tokens are not refused after a restart.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mizzen import observe, settings
 from mizzen.api.kube.data import ConfigMap
@@ -19,7 +19,7 @@ from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
 from mizzen.model.mesh import AUTHORITY_ROOTS, CONTROL_PLANE, MESH, ControlPlane
 from mizzen.sources.batches import Batch
-from mizzen.sources.origins import Finding, Origin
+from mizzen.sources.origins import Finding, Origin, untold
 from mizzen.xds.push import Pusher
 
 _log = observe.scope("config")
@@ -129,7 +129,7 @@ class Inputs:
     def _report(self) -> None:
         keyless = (Finding(self._issuers[p.key], p) for p in self.key_sets.problems() if p.key in self._issuers)
         told = (*_flatten(self._by_source), *self._mesh.findings, *keyless)
-        compiled = (Finding(self._origin(p.key), p) for p in _untold(self._compiled, told))
+        compiled = (Finding(self._origin(p.key), p) for p in untold(self._compiled, told))
         before, now = self.findings, tuple(dict.fromkeys((*told, *compiled)))
         _count_objects(self._keys, now)
         if set(before) == set(now):
@@ -147,19 +147,6 @@ class Inputs:
 def _flatten(by_source: Mapping[str, Iterable[Finding]]) -> Iterable[Finding]:
     for _, findings in sorted(by_source.items()):
         yield from findings
-
-
-def _untold(problems: Iterable[Problem], told: Iterable[Finding]) -> Iterator[Problem]:
-    """The Problems without those of which a source has told: of the same field of the object, or one within it."""
-    fields: dict[Key | None, list[str]] = {}
-    for _, each in told:
-        if each.level == "error" and each.path:
-            fields.setdefault(each.key, []).append(each.path)
-    for problem in problems:
-        path = problem.path
-        known = fields.get(problem.key, ()) if path else ()
-        if not any(each.startswith(path) or path.startswith(each) for each in known):
-            yield problem
 
 
 def _identity(finding: Finding) -> tuple[str, Problem]:

@@ -10,12 +10,14 @@ from typing import Any
 
 from mizzen.api.meta import Key
 from mizzen.api.problems import Problem
+from mizzen.compile import snapshot
 from mizzen.compile.resource import CLUSTER, EXTENSION, LISTENER, ROUTE, Resource
-from mizzen.incremental import Engine
+from mizzen.incremental import Engine, attempt
 from mizzen.model import envoy_filters
 from mizzen.xds import kinds, metrics
 from mizzen.xds.requests import Rejection
 from mizzen.xds.status import Connection, Connections, Event
+from mizzen.xds.watch import Watch
 
 REJECTED = "rejected"
 _PARTS: Mapping[str, tuple[str, ...]] = {
@@ -72,7 +74,9 @@ def _problems(db: Engine, connection: Connection, type_url: str, rejection: Reje
     patching = _patching(db, connection, type_url)
     for name in watch.culprits or ("",):
         resource = watch.sent.get(name) if watch.sent is not None else None
-        objects = dict.fromkeys((*patching, *(objects_behind(resource) if resource is not None else ())))
+        objects = dict.fromkeys(objects_behind(resource) if resource is not None else ())
+        if patching and (resource is None or _is_patched(db, connection, watch, resource)):
+            objects |= dict.fromkeys(patching)
         what = f"{word} {name}" if name else f"a response of {word}"
         why = "refused by Envoy" if len(objects) <= 1 else "may be why Envoy refuses"
         text = f"{what} is {why}: {rejection}" if len(objects) <= 1 else f"{why} {what}: {rejection}"
@@ -84,6 +88,12 @@ def _patching(db: Engine, connection: Connection, type_url: str) -> tuple[Key, .
     """The EnvoyFilters whose patches reach resources of the type at this proxy."""
     chosen = envoy_filters.select(db, connection.proxy)
     return tuple(dict.fromkeys(patch.key for part in _PARTS.get(type_url, ()) for patch in getattr(chosen, part)))
+
+
+def _is_patched(db: Engine, connection: Connection, watch: Watch, sent: Resource) -> bool:
+    names = None if watch.wildcard else watch.names
+    before = attempt(snapshot.pristine, db, connection.proxy, watch.type_url, names)
+    return before is None or before.get(sent.name) != sent
 
 
 def objects_behind(resource: Resource) -> tuple[Key, ...]:

@@ -5,7 +5,7 @@ asks for by name are followed as Envoy follows them: routes, extensions and secr
 name, endpoints of EDS clusters.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -50,6 +50,19 @@ def take_snapshot(db: Engine, proxy: Proxy) -> Snapshot:
         sets[kind] = snapshot.resources(db, proxy, type_url, frozenset(names))
         printed[kind] = print_set(sets[kind])
     return Snapshot(sets=sets, printed={kind: printed[kind] for kind in KINDS})
+
+
+def subscriptions(taken: Snapshot) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """The type URLs that the proxy asks for, each with the names; None for everything."""
+    asked = references.find_references(taken.printed["clusters"].values(), taken.printed["listeners"].values())
+    yield from ((resource.CLUSTER, None), (resource.LISTENER, None))
+    for type_url, names in (
+        (resource.ROUTE, asked.routes),
+        (resource.ENDPOINT, asked.endpoints),
+        (resource.EXTENSION, asked.extensions),
+        (resource.SECRET, asked.secrets),
+    ):
+        yield type_url, frozenset(names)
 
 
 def print_set(found: Iterable[resource.Resource]) -> Printed:

@@ -1,7 +1,9 @@
 """Where something stands in files: for messages, findings and traces."""
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from mizzen.api.meta import Key
 from mizzen.api.problems import Problem
 
 
@@ -23,3 +25,16 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.origin}: {self.problem}" if self.origin.file else str(self.problem)
+
+
+def untold(problems: Iterable[Problem], told: Iterable[Finding]) -> Iterator[Problem]:
+    """The Problems without those of which a source has told: of the same field of the object, or one within it."""
+    fields: dict[Key | None, list[str]] = {}
+    for _, each in told:
+        if each.level == "error" and each.path:
+            fields.setdefault(each.key, []).append(each.path)
+    for problem in problems:
+        path = problem.path
+        known = fields.get(problem.key, ()) if path else ()
+        if not any(each.startswith(path) or path.startswith(each) for each in known):
+            yield problem

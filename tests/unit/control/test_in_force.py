@@ -128,18 +128,53 @@ async def test_what_a_proxy_refuses_is_told_of_the_object_behind_it(tmp_path: pa
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, namespace: default}\n"
         "spec: {host: cart, trafficPolicy: {connectionPool: {tcp: {maxConnections: 5}}}}\n",
     )
+    write(
+        tmp_path, "c.yaml", PATCH.replace("applyTo: CLUSTER,", "applyTo: CLUSTER, match: {cluster: {service: other}},")
+    )
     async with control_plane(tmp_path) as plane, adsclient.Client(plane.target("--grpcAddr")) as client:
         await client.subscribe(CLUSTER)
         answer = await client.read()
         await client.nack(answer, f"{cluster('cart')}: no good")
-        (entry,) = await wait_for_codes(plane, "rejected")
+        found = await wait_for_codes(plane, "questionable", "rejected")
+        (entry,) = [entry for entry in found if entry["code"] == "rejected"]
         assert (entry["kind"], entry["name"]) == ("DestinationRule", "rule")
         assert entry["message"].endswith(
             f"CDS {cluster('cart')} is refused by Envoy: Internal:{cluster('cart')}: no good"
         )
         write(tmp_path, "a.yaml", service("cart", 81))
         await watch_clusters(client, cluster("cart", 81))
-        await wait_for_codes(plane)
+        await wait_for_codes(plane, "questionable")
+
+
+async def test_a_refusal_that_may_have_several_causes_is_told_of_each(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, "a.yaml", service("cart"))
+    write(tmp_path, "b.yaml", PATCH.replace("-3s", "3s"))
+    write(
+        tmp_path,
+        "c.yaml",
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, namespace: default}\n"
+        "spec: {host: cart, trafficPolicy: {connectionPool: {tcp: {maxConnections: 5}}}}\n",
+    )
+    async with control_plane(tmp_path) as plane:
+        async with adsclient.Client(plane.target("--grpcAddr")) as client:
+            await client.subscribe(CLUSTER)
+            await client.nack(await client.read(), f"{cluster('cart')}: no good")
+            found = await wait_for_codes(plane, "questionable", "rejected", "rejected")
+            refused = [entry for entry in found if entry["code"] == "rejected"]
+            assert {entry["name"] for entry in refused} == {"timeout", "rule"}
+            assert all(entry["message"].startswith("may be why Envoy refuses CDS outbound|80||") for entry in refused)
+        await wait_for_codes(plane, "questionable")
+
+
+async def test_a_refusal_that_names_nothing_is_told_without_an_object(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, "a.yaml", service("cart"))
+    async with control_plane(tmp_path) as plane, adsclient.Client(plane.target("--grpcAddr")) as client:
+        await client.subscribe(CLUSTER)
+        await client.nack(await client.read(), "out of memory")
+        (entry,) = await wait_for_codes(plane, "rejected")
+        assert entry["message"] == "a response of CDS is refused by Envoy: Internal:out of memory"
+        assert "kind" not in entry
+        assert 'mizzen_object_in_force{kind="",reason="rejected"} 1' in (await plane.get("/metrics"))[1]
 
 
 async def test_a_policy_broken_in_syntax_is_told_as_denying(tmp_path: pathlib.Path) -> None:
