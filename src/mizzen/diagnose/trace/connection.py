@@ -97,10 +97,10 @@ def _handshake(hop: Hop, receiving: tls.Server | None) -> tuple[Answer | None, H
         hop.journal.note(hop.side, "tls", "plain text where TLS is expected", state="fails")
         return hop.closed("tls", reason, flag=NO_FLAG, details="", about=("strict",)), hop
     failure, doubt = tls.agree(hello, receiving)
-    if failure is not None:
-        return _refused(hop, failure), hop
     if doubt:
         hop.journal.hang_on(doubt)
+    if failure is not None:
+        return _refused(hop, failure), hop
     shown = hello.certificate if receiving.roots.kind != "none" or receiving.demands else None
     peer = Peer(
         address=hop.wire.source,

@@ -195,7 +195,9 @@ def _follow(state: State, name: str) -> Answer:
     if route is None:
         reason = f"no route of virtual host {dump.text(state.host, 'name')} matches {state.message.path!r}"
         has_routes = ("match",) if state.host.get("routes") else ()
-        return _not_found(state.hop, "route_not_found", reason, name, state.message.authority, *has_routes)
+        missing = _not_found(state.hop, "route_not_found", reason, name, state.message.authority, *has_routes)
+        makers = (state.hop.world.origin(each) for each in dump.items(state.host, "routes"))
+        return msgspec.structs.replace(missing, cause=next((maker for maker in makers if maker is not None), None))
     answer = actions.perform(state, route)
     flags: Any = {*state.flags, *answer.flag.split(",")} - {"", NO_FLAG}
     if state.flags:

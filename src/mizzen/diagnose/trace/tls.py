@@ -195,6 +195,10 @@ def agree(hello: Hello, receiving: Server) -> tuple[Failure | None, str]:
         failure, unknown = _judge(receiving.certificate, checks.roots, checks.names, "server")
         if failure is not None:
             return failure, ""
+    else:
+        failure = _doubted(receiving.certificate, hello.server_name)
+        if failure is not None:
+            return failure, f"whether the client minds that {failure.reason}"
     if receiving.demands and hello.certificate is None:
         reason = "the server demands a client certificate and the client has none"
         return Failure(reason=reason, transport=_REQUIRED, handshake_seemed_done=True), ""
@@ -204,6 +208,18 @@ def agree(hello: Hello, receiving: Server) -> tuple[Failure | None, str]:
             return msgspec.structs.replace(refused, transport="", handshake_seemed_done=True), ""
         unknown = unknown or doubt
     return None, unknown
+
+
+def _doubted(shown: Certificate, server_name: str) -> Failure | None:
+    """What most clients would not accept, whoever they trust."""
+    if shown.expired:
+        return _refusal("the server's certificate has expired", "X509_verify_cert", "secret")
+    wanted = {"exact": server_name}
+    if server_name and shown.names and not any(_matches_name(wanted, name, "DNS") for name in shown.names):
+        return _refusal(
+            f"the server's certificate names {', '.join(shown.names)} and not {server_name}", "SAN", "secret"
+        )
+    return None
 
 
 def _judge(

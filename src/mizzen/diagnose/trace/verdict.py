@@ -21,7 +21,6 @@ Outcome = Literal[
 """`responded` is a direct response of a proxy, `limited` a rate limit; `delivered` reached the program."""
 Link = Literal[
     "",
-    "source",
     "name",
     "capture",
     "listener",

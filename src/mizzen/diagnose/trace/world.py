@@ -17,6 +17,7 @@ from mizzen.diagnose.trace.capture import Capture
 from mizzen.diagnose.trace.verdict import Cause
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
+from mizzen.model.convert import names as generated
 
 Resources = Mapping[str, Json]
 """Resources of one kind by name, as protobuf JSON in camelCase."""
@@ -177,7 +178,20 @@ class World:
         """The object that a resource's metadata names as its maker."""
         path = dump.text(resource, "metadata", "filter_metadata", "istio", "config")
         key = parse_config_path(path)
-        return self.cause(key) if key is not None else None
+        if key is None:
+            return None
+        made_of = generated.parse_virtual_service(key.name) if key.kind == "VirtualService" else None
+        return self.cause(self._written(key, made_of, dump.text(resource, "name")) if made_of is not None else key)
+
+    def _written(self, key: Key, made_of: generated.Generated, route: str) -> Key:
+        """The route of the Gateway API behind a generated object; routes are named `NAMESPACE.NAME.RULE`."""
+        if isinstance(made_of, generated.StreamRoute):
+            return Key(made_of.kind, key.namespace, made_of.route)
+        namespace, _, rest = route.partition(".")
+        name = rest.rpartition(".")[0]
+        kinds = ("HTTPRoute", "GRPCRoute")
+        known = [Key(kind, namespace, name) for kind in kinds if self.object(Key(kind, namespace, name)) is not None]
+        return known[0] if known else Key("HTTPRoute", namespace or key.namespace, name or key.name)
 
 
 def parse_config_path(path: str) -> Key | None:

@@ -42,7 +42,8 @@ def _no_match(case: Case, authority: str) -> Found:
     if passed:
         reason += f": {passed[-1]}"
     fix = "add a route that takes it; one without match takes everything"
-    return case.blame(refs[0].key, reason, fix) if refs else Found(reason=reason, fix=fix)
+    maker = case.answer.cause or (case.world.cause(refs[0].key) if refs else None)
+    return Found(cause=maker, reason=reason, fix=fix)
 
 
 def _full(case: Case, authority: str) -> str:

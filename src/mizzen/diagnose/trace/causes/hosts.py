@@ -165,7 +165,7 @@ def unknown_name(case: Case) -> Found:
 
 
 def bound_virtual_services(case: Case, host: str) -> list[virtual_services.VirtualServiceRef]:
-    """The VirtualServices that speak for a host, bound to whatever."""
+    """The VirtualServices that speak for a host, bound to whatever; those that name it itself first."""
     found = (virtual_services.virtual_service_ref(case.db, Key(*key)) for key in case.db.lookup(_virtual, ()))
     refs = [r for r in found if r is not None and any(forms.matches(h, host) for h in r.hosts)]
-    return sorted(refs, key=lambda r: r.age_order)
+    return sorted(refs, key=lambda r: (host not in r.hosts, r.age_order))

@@ -98,7 +98,7 @@ def disagreement(case: Case) -> Found:
     if server is None:
         return Found(reason=reason)
     if case.answer.link == "secret":
-        return missing_secret(case)
+        return _bad_secret(case, server)
     gateway = serving(case, server) if server.proxy == "router" else None
     if gateway is not None:
         return case.blame(gateway, reason, "give the client such a certificate, or change the tls.mode of the server")
@@ -130,6 +130,18 @@ def missing_secret(case: Case) -> Found:
                 )
     rule = _client_rule(case)
     return Found(cause=rule, reason=case.answer.reason, fix="create the Secret, or correct credentialName")
+
+
+def _bad_secret(case: Case, server: Workload) -> Found:
+    """A certificate that is there and no good: the Secret of the server that the request meant."""
+    key = serving(case, server) if server.proxy == "router" else None
+    gateway: Gateway | None = case.db.input(key) if key is not None else None
+    for each in gateway.spec.servers if gateway is not None else ():
+        credential = each.tls.credential_name if each.tls is not None else ""
+        secret = Key("Secret", server.namespace, credential)
+        if credential and case.db.input(secret) is not None:
+            return case.blame(secret, case.answer.reason, f"renew the certificate in {server.namespace}/{credential}")
+    return Found(reason=case.answer.reason, fix="renew the certificate")
 
 
 def _names_credential(gateway: Gateway, name: str) -> bool:

@@ -1,0 +1,128 @@
+"""Filters between the route and its action: preflights, limits, authorizers, extensions, gRPC."""
+
+from traced_mesh import BASE, SHOP, ask, blamed, pod, service, world_of
+
+
+def envoy_filter(name: str, value: str) -> str:
+    return f"""
+---
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {{name: {name}, namespace: web}}
+spec:
+  workloadSelector: {{labels: {{app: server}}}}
+  configPatches:
+    - applyTo: HTTP_FILTER
+      match: {{context: SIDECAR_INBOUND, listener: {{filterChain: {{filter: {{name: envoy.filters.network.http_connection_manager}}}}}}}}
+      patch: {{operation: INSERT_BEFORE, value: {value}}}
+"""
+
+
+def limit(tokens: int) -> str:
+    whole = "{default_value: {numerator: 100}}"
+    config = (
+        '{"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit,'
+        f" stat_prefix: x, token_bucket: {{max_tokens: {tokens}, fill_interval: 60s}},"
+        f" filter_enabled: {whole}, filter_enforced: {whole}}}"
+    )
+    return envoy_filter("limit", f"{{name: envoy.filters.http.local_ratelimit, typed_config: {config}}}")
+
+
+def test_a_local_rate_limit_lets_the_first_request_through_and_is_shown():
+    found = ask(world_of(SHOP, limit(10)), "http://server/")
+    assert found.outcome == "delivered"
+    assert "local rate limit: 10 requests, refilled every 60s" in [step.title for step in found.steps]
+
+
+CORS = """
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: routes, namespace: web}
+spec:
+  hosts: [server]
+  http:
+    - corsPolicy: {allowOrigins: [{exact: "http://a.example"}], allowMethods: [GET]}
+      route: [{destination: {host: server}}]
+"""
+
+
+def preflight(origin: str) -> dict[str, str]:
+    return {"origin": origin, "access-control-request-method": "GET"}
+
+
+def test_preflights_of_allowed_origins_are_answered_at_once():
+    found = ask(world_of(SHOP, CORS), "http://server/", headers=preflight("http://a.example"), method="OPTIONS")
+    assert (found.outcome, found.status, found.details) == ("responded", 200, "cors_response")
+    assert found.side == "client.web"
+
+
+def test_other_preflights_go_on():
+    world = world_of(SHOP, CORS)
+    assert ask(world, "http://server/", headers=preflight("http://b.example"), method="OPTIONS").outcome == "delivered"
+    assert ask(world, "http://server/", method="OPTIONS").outcome == "delivered"
+
+
+CUSTOM = """
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: asked, namespace: web}
+spec:
+  selector: {matchLabels: {app: server}}
+  action: CUSTOM
+  provider: {name: judge}
+  rules: [{to: [{operation: {paths: ["/asked*"]}}]}]
+"""
+
+
+def provider(**more: object) -> dict[str, object]:
+    settings = {"service": "judge.web.svc.cluster.local", "port": 9000, **more}
+    return {"extensionProviders": [{"name": "judge", "envoyExtAuthzGrpc": settings}]}
+
+
+JUDGE = pod("judge", ports="9000") + service("judge", port="{name: grpc, port: 9000}")
+
+
+def test_an_authorizer_is_asked_about_what_its_policy_matches():
+    world = world_of(SHOP, CUSTOM, JUDGE, config=provider())
+    found = ask(world, "http://server/asked/x")
+    assert (found.outcome, found.certain) == ("delivered", False)
+    assert found.depends_on == ("what the authorizer outbound|9000||judge.web.svc.cluster.local answers",)
+    assert ask(world, "http://server/other").certain
+
+
+def test_an_authorizer_without_endpoints_denies():
+    nobody = service("judge", port="{name: grpc, port: 9000}", app="nobody")
+    found = ask(world_of(SHOP, CUSTOM, nobody, config=provider()), "http://server/asked")
+    assert (found.outcome, found.status, found.flag, found.details) == ("denied", 403, "UAEX", "ext_authz_error")
+    assert blamed(found) == "Service/judge"
+    opened = world_of(SHOP, CUSTOM, nobody, config=provider(failOpen=True))
+    assert ask(opened, "http://server/asked").outcome == "delivered"
+
+
+def test_denials_of_grpc_calls_are_told_in_trailers():
+    deny = """
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: none, namespace: web}
+spec: {selector: {matchLabels: {app: server}}, action: DENY, rules: [{}]}
+"""
+    text = BASE + pod("client") + pod("server") + service("server", port="{name: grpc, port: 80, targetPort: 8080}")
+    found = ask(world_of(text, deny), "grpc://server/pkg.Service/Method")
+    assert (found.outcome, found.status, found.link) == ("denied", 200, "policy")
+    assert "HTTP 403 is told as grpc-status 7" in [step.title for step in found.steps]
+
+
+def test_extensions_make_a_verdict_hang_on_them():
+    lua = '{"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: ""}}'
+    found = ask(world_of(SHOP, envoy_filter("lua", f"{{name: my-lua, typed_config: {lua}}}")), "http://server/")
+    assert (found.outcome, found.depends_on) == ("delivered", ("what the extension my-lua does",))
+
+
+def test_upgrades_that_nobody_allows_are_refused():
+    headers = {"connection": "upgrade", "upgrade": "something"}
+    found = ask(world_of(SHOP), "http://server/", headers=headers)
+    assert (found.status, found.details) == (403, "upgrade_failed")
+    assert ask(world_of(SHOP), "http://server/", headers={**headers, "upgrade": "WebSocket"}).outcome == "delivered"
