@@ -60,3 +60,18 @@ def test_a_gateway_template_makes_a_router() -> None:
 def test_a_pod_without_an_address_of_its_own_cannot_be_a_proxy(fields: dict[str, Any]) -> None:
     with pytest.raises(DecodeError, match=r"pod cart-0\.shop has no address of its own"):
         nodes.build_node(pod(**fields))
+
+
+def test_the_environment_of_an_injected_proxy_counts() -> None:
+    variables = {
+        "ISTIO_META_DNS_CAPTURE": "true",
+        "ISTIO_META_MIZZEN_DIALECT": "envoy",
+        "PROXY_CONFIG": '{"concurrency": 1}',
+        "OTHER": "x",
+    }
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    metadata = nodes.build_node(pod(spec={"containers": [{"name": "istio-proxy", "env": env}]}))["metadata"]
+
+    assert (metadata["DNS_CAPTURE"], metadata["MIZZEN_DIALECT"]) == ("true", "envoy")
+    assert metadata["PROXY_CONFIG"] == {"concurrency": 1}
+    assert "OTHER" not in metadata

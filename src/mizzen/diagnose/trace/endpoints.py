@@ -53,6 +53,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """The share that the assignment tells Envoy to drop."""
 
 
+def socket_labels(metadata: Any) -> str:
+    """The labels by which a cluster chooses its transport socket for a host."""
+    found = dump.message(metadata or {}, "filter_metadata", "envoy.transport_socket_match")
+    return ",".join(f"{name}={value}" for name, value in sorted(found.items()))
+
+
 def choose(cluster: Json, assignment: Json) -> Choice:
     """The choice of a cluster."""
     everything = tuple(_hosts(assignment))

@@ -270,7 +270,7 @@ def _unlike(hop: Hop, choice: Choice) -> Iterator[tuple[Host, float]]:
 
 def _likeness(hop: Hop, host: Host) -> object:
     pod = hop.world.at(host.address)
-    label = str(dump.message(host.metadata or {}, "filter_metadata", "envoy.transport_socket_match"))
+    label = endpoints.socket_labels(host.metadata)
     if pod is None:
         return (host.address or host.name, host.port, label)
     labels = tuple(sorted((k, v) for k, v in pod.labels.items() if k not in _VOLATILE))

@@ -12,6 +12,7 @@ from typing import Any
 
 from mizzen.diagnose import dump, spelling
 from mizzen.diagnose.dump import Dump, Json
+from mizzen.diagnose.trace import endpoints
 from mizzen.diagnose.trace.capture import Capture
 from mizzen.diagnose.trace.world import Holdings, Resources, Workload, World
 from mizzen.errors import DecodeError
@@ -102,11 +103,14 @@ def differences(sent: Holdings, actual: Holdings) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _bare(message: Json) -> Json:
-    """A resource without what Envoy adds to every assignment."""
-    if message.get("policy") == {"overprovisioningFactor": 140}:
-        return {name: value for name, value in message.items() if name != "policy"}
-    return message
+def _bare(message: Json) -> Any:
+    """A resource as it is compared: of an assignment its hosts, since Envoy rewrites what is around them."""
+    if "clusterName" not in message:
+        return message
+    hosts = endpoints.choose({}, message).all
+    return sorted(
+        [str(h), h.is_healthy, h.weight, h.priority, h.locality, endpoints.socket_labels(h.metadata)] for h in hosts
+    )
 
 
 def _plain(value: Any) -> Any:

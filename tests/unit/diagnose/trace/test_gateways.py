@@ -1,6 +1,13 @@
 """What comes in from outside, and why a gateway would not take it."""
 
+import datetime
+
 import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from traced_mesh import SHOP, ask, blamed, world_of
 
 DOOR = """
@@ -106,3 +113,43 @@ def test_an_unknown_server_name_meets_no_chain():
     found = ask(world_of(SHOP, DOOR, gateway(server), routes()), "https://other.example.com/", source="outside")
     assert (found.flag, found.details, found.link) == ("NR", "filter_chain_not_found", "filter_chain")
     assert (blamed(found), found.fix) == ("Gateway/front", "add other.example.com to the hosts of a server")
+
+
+def certificate_secret(days: int) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "shop.example.com")])
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW - datetime.timedelta(days=60))
+        .not_valid_after(NOW + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("shop.example.com")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    content = {"tls.crt": signed.public_bytes(serialization.Encoding.PEM).decode(), "tls.key": private.decode()}
+    metadata = {"name": "shop-tls", "namespace": "web"}
+    document = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": content}
+    return "\n---\n" + yaml.safe_dump(document)
+
+
+NOW = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)
+SECURE = f"{HTTPS}, tls: {{mode: SIMPLE, credentialName: shop-tls}}"
+
+
+def test_a_certificate_that_is_good():
+    world = world_of(SHOP, DOOR, gateway(SECURE), routes(), certificate_secret(30), now=NOW)
+    found = ask(world, "https://shop.example.com/", source="outside")
+    assert (found.outcome, found.status, found.certain) == ("delivered", 200, True)
+
+
+def test_a_certificate_that_has_expired_is_the_secrets_fault():
+    world = world_of(SHOP, DOOR, gateway(SECURE), routes(), certificate_secret(-1), now=NOW)
+    found = ask(world, "https://shop.example.com/", source="outside")
+    assert (found.outcome, found.link, blamed(found), found.certain) == ("failed", "secret", "Secret/shop-tls", False)
+    assert found.depends_on == ("whether the client minds that the server's certificate has expired",)

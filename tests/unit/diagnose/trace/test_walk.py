@@ -276,3 +276,83 @@ def test_a_circuit_breaker_of_zero_lets_nothing_through():
         s for s in ask(world_of(SHOP, rule), "http://server/").steps if s.title == f"cluster outbound|80||{HOST}"
     )
     assert dict(step.facts)["limits"] == "pending requests 1"
+
+
+HTTP_ROUTE = """
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: cat, namespace: web}
+spec:
+  parentRefs: [{group: "", kind: Service, name: server, port: 80}]
+  rules: [{matches: [{path: {type: PathPrefix, value: /x}}], backendRefs: [{name: server, port: 80}]}]
+"""
+
+
+def test_routes_of_the_gateway_api_are_named_as_their_users_wrote_them():
+    world = world_of(SHOP, HTTP_ROUTE)
+    found = ask(world, "http://server/x")
+    assert found.outcome == "delivered"
+    assert [str(s.object) for s in found.steps if s.object is not None] == ["HTTPRoute web/cat (mesh.yaml:6)"]
+    found = ask(world, "http://server/y")
+    assert (found.status, found.flag, blamed(found)) == (404, "NR", "HTTPRoute/cat")
+
+
+ENTRY = """
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: outside, namespace: web}
+spec:
+  hosts: [outside.example.com]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: DNS
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: hidden, namespace: bare}
+spec:
+  hosts: [hidden.example.com]
+  exportTo: ["."]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: 192.0.2.9}]
+"""
+
+
+def test_a_host_outside_is_reached_by_its_name():
+    found = ask(world_of(SHOP, ENTRY), "http://outside.example.com/")
+    assert (found.outcome, found.certain) == ("delivered", False)
+    assert titles(found, "cluster") == ["cluster outbound|80||outside.example.com"]
+    assert found.depends_on == ("what outside.example.com:80 answers",)
+
+
+def test_an_entry_that_is_not_exported_is_to_blame_under_registry_only():
+    registry = {"outboundTrafficPolicy": {"mode": "REGISTRY_ONLY"}}
+    found = ask(world_of(SHOP, ENTRY, config=registry), "http://hidden.example.com/")
+    assert (found.status, found.details, blamed(found)) == (502, "direct_response", "ServiceEntry/hidden")
+    assert found.fix == "add web to its exportTo"
+
+
+def test_pods_that_are_not_ready_are_to_blame():
+    unready = """
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: late, namespace: web, labels: {app: late}}
+spec: {containers: [{name: app, image: app}]}
+status: {podIP: 10.9.0.1, conditions: [{type: Ready, status: "False"}]}
+"""
+    found = ask(world_of(SHOP, unready, service("late")), "http://late/")
+    assert (found.status, found.flag, blamed(found)) == (503, "UH", "Pod/late")
+
+
+def test_headless_services_lead_to_their_pods():
+    headless = (
+        service("server")
+        .replace("spec: {selector", "spec: {clusterIP: None, selector")
+        .replace("port: 80,", "port: 8080,")
+    )
+    found = ask(world_of(BASE, pod("client"), pod("server"), headless), "http://server:8080/")
+    assert (found.outcome, found.certain) == ("delivered", True)
+    assert "mutual TLS agrees" in titles(found, "tls")
