@@ -125,7 +125,12 @@ def test_calls_are_marked_copied_and_shared(ask, mesh):
 @behaviour(
     grpc_service("rpc"),
     route("rpc-secured", rule("rpc", "secured"), kind="GRPCRoute", parents=f"{PARENT[:-1]}, sectionName: https}}"),
-    route("rpc-only", rule("rpc", "only", "{method: {service: traffic.Echo}}"), kind="GRPCRoute", hosts="only-grpc.example.com"),
+    route(
+        "rpc-only",
+        rule("rpc", "only", "{method: {service: traffic.Echo}}"),
+        kind="GRPCRoute",
+        hosts="only-grpc.example.com",
+    ),
 )
 def test_streams_come_in_over_tls_and_to_a_listener_for_them_alone(ask):
     asked = ask("rpc-secured", tls=True, method="Stream", say=["a", "b"])
