@@ -30,6 +30,7 @@ _HOSTS = "clusters?format=json"
 
 _ENVOY_ONLY = {_HOSTS: "the health of hosts", _BOOTSTRAP: "what it was started with"}
 
+_NO_SECRETS = "No active or warming secrets found."
 _TABLE_FORMS = ("table", "short", "json", "yaml")
 
 
@@ -255,6 +256,12 @@ def _table_or_reason(build: Callable[[], Table]) -> str:
         return f"{absent}\n"
 
 
+def _require_rows(table: Table, otherwise: str) -> Table:
+    if not table.rows:
+        raise MizzenError(otherwise)
+    return table
+
+
 def _sections(
     dumped: "Dump",
     *,
@@ -280,7 +287,9 @@ def _sections(
             listeners.select_listeners(dumped, listener_filter), verbose=verbose, named=True
         ),
         "ROUTE": lambda: routes.build_table(routes.select_routes(dumped, name), verbose=verbose, prefix="route/"),
-        "SECRET": lambda: secrets.build_table(_require_secrets(secrets.select_secrets(dumped, _now())), prefix="secret/"),
+        "SECRET": lambda: _require_rows(
+            secrets.build_table(secrets.select_secrets(dumped, _now()), prefix="secret/"), _NO_SECRETS
+        ),
         "ENDPOINTS": lambda: endpoints.build_assigned_table(
             endpoints.select_assignments(dumped, keep), keep, prefix="endpoint/"
         ),

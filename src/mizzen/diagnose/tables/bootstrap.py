@@ -9,7 +9,7 @@ from mizzen.diagnose.table import Table
 
 
 def summarize(source: Dump) -> Table:
-    """Istio's, the proxy build's and Envoy's version; a version that the node does not tell has no line."""
+    """Istio's, the proxy build's and Envoy's version; without the former two where the node does not tell them."""
     node = dump.message(source.section("Bootstrap"), "bootstrap", "node")
     metadata = dump.message(node, "metadata")
     build = str(metadata.get("ISTIO_PROXY_SHA", ""))
@@ -22,10 +22,8 @@ def summarize(source: Dump) -> Table:
 
 
 def _envoy_version(build: Json) -> str:
-    """`1.40.0-dev/Clean/RELEASE/BoringSSL`, as far as known."""
+    """`1.40.0-dev/Clean/RELEASE/BoringSSL`, as far as known; at least the numbers, which may be zeros."""
     version = dump.message(build, "version")
-    if not version:
-        return ""
     numbers = (dump.number(version, name) for name in ("major_number", "minor_number", "patch"))
     metadata = dump.message(build, "metadata")
     label = metadata.get("build.label")

@@ -65,19 +65,19 @@ def select_clusters(source: Dump, keep: ClusterFilter) -> list[Json]:
 
 def build_table(clusters: list[Json], *, named: bool = False) -> Table:
     """The clusters as rows; `named` puts a NAME column in front, as `proxy-config all` does."""
-    rows = tuple(_row(cluster) for cluster in clusters)
     if not named:
-        return Table(columns=COLUMNS, rows=rows)
-    names = (f"cluster/{dump.text(cluster, 'name')}" for cluster in clusters)
-    return Table(columns=("NAME", *COLUMNS), rows=tuple((n, *row) for n, row in zip(names, rows, strict=True)))
+        return Table(columns=COLUMNS, rows=tuple(_row(cluster) for cluster in clusters))
+    rows = ((f"cluster/{dump.text(cluster, 'name')}", *_row(cluster, "cluster/")) for cluster in clusters)
+    return Table(columns=("NAME", *COLUMNS), rows=tuple(rows))
 
 
-def _row(cluster: Json) -> Row:
+def _row(cluster: Json, prefix: str = "") -> Row:
+    """`prefix` stands before names that are not made of a direction, port, subset and host."""
     name = _parsed(cluster)
     origin = dump.describe_origin(dump.message(cluster, "metadata"))
     kind = _discovery_type(cluster)
     if not name.direction:
-        return name.fqdn, "-", "-", "-", kind, origin
+        return prefix + name.fqdn, "-", "-", "-", kind, origin
     return name.fqdn, str(name.port), name.subset or "-", name.direction, kind, origin
 
 

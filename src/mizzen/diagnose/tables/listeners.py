@@ -46,7 +46,8 @@ class ListenerFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def select_listeners(source: Dump, keep: ListenerFilter) -> list[Json]:
-    """The active and static listeners that the filter keeps, sorted; raises DecodeError when there are none at all."""
+    """The active and static listeners that the filter keeps, in the dump's order; raises DecodeError when the dump has
+    none at all."""
     try:
         section = source.section("Listeners")
     except MissingSection as missing:
@@ -56,15 +57,14 @@ def select_listeners(source: Dump, keep: ListenerFilter) -> list[Json]:
     listeners = [listener for listener in (*active, *static) if listener]
     if not listeners:
         raise DecodeError("no listeners found")
-    ordered = sort_like_go(listeners, lambda a, b: _key(a) < _key(b))
-    return [listener for listener in ordered if keep.keeps(listener)]
+    return [listener for listener in listeners if keep.keeps(listener)]
 
 
 def build_table(listeners: list[Json], *, verbose: bool = True, named: bool = False) -> Table:
-    """One row a filter chain, or one a listener when not `verbose`; `named` puts a NAME column in front."""
+    """One row a filter chain, or one a listener when not `verbose`, sorted; `named` puts a NAME column in front."""
     columns: Row = ("ADDRESSES", "PORT", "MATCH", "DESTINATION") if verbose else ("ADDRESSES", "PORT", "TYPE")
     rows: list[Row] = []
-    for listener in listeners:
+    for listener in sort_like_go(listeners, lambda a, b: _key(a) < _key(b)):
         where = (",".join(_addresses(listener)), str(_port(listener)))
         prefix = (f"listener/{dump.text(listener, 'name')}", *where) if named else where
         tails = _chain_rows(listener) if verbose else [(describe_kind(listener),)]

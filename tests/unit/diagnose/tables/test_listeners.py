@@ -82,4 +82,6 @@ def test_pipes_and_internal_listeners_have_no_port() -> None:
 def test_ports_sort_as_numbers() -> None:
     source = dump_of(*(listener(str(p), address=address("0.0.0.0", p)) for p in (8080, 80, 443)))
 
-    assert [item["name"] for item in listeners.select_listeners(source, ListenerFilter())] == ["80", "443", "8080"]
+    found = listeners.select_listeners(source, ListenerFilter())
+    assert [row[1] for row in listeners.build_table(found, verbose=False).rows] == ["80", "443", "8080"]
+    assert [item["name"] for item in found] == ["8080", "80", "443"], "as JSON they stand in the dump's order"
