@@ -130,6 +130,20 @@ def test_why_labels_are_injected_or_not(
     assert rows[:2] == [["default", *default], ["1-18", *other]]
 
 
+def test_the_pods_of_a_deployment_are_foretold(cluster: pathlib.Path) -> None:
+    cluster.write_text(
+        cluster.read_text()
+        + "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: httpbin, namespace: canary}\n"
+        + "spec: {template: {metadata: {labels: {app: httpbin}}, spec: {containers: [{name: app, image: a}]}}}\n"
+    )
+
+    assert check("deploy/httpbin.canary", "-f", cluster)[1] == [
+        "1-18",
+        "✔",
+        "Namespace label istio.io/rev=1-18 matches",
+    ]
+
+
 def test_two_webhooks_that_inject_are_an_error(cluster: pathlib.Path) -> None:
     labels = "sidecar.istio.io/inject=true,istio.io/rev=1-18"
     result = cli_runs.run("x", "check-inject", "-n", "plain", "-l", labels, "-f", cluster)

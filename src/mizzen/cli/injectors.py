@@ -36,6 +36,12 @@ class _Scene(NamedTuple):
     hooks: "list[WebhookConfiguration]"
     is_local: bool
 
+    def completed(self) -> "Mapping[Key, Any]":
+        """The objects with the pods that their workloads would make."""
+        from mizzen.local import foretold
+
+        return self.objects if self.is_local else foretold.complete(self.objects)
+
     @property
     def pods(self) -> "list[Pod]":
         return self._of_kind("Pod")
@@ -97,7 +103,7 @@ def check_inject(pod: str | None, selector: str, manifests: tuple[str, ...], nam
         labels, where = views.parse_selector(selector), namespace or _UNNAMED
         verdicts = injectors.judge(scene.hooks, labels, _namespace_labels(scene, where))
     else:
-        found = views.find_pod(scene.objects, pod or "", namespace)
+        found = views.find_pod(scene.completed(), pod or "", namespace)
         where = found.metadata.namespace
         verdicts = injectors.judge(scene.hooks, found.metadata.labels, _namespace_labels(scene, where))
         verdicts = [_second_stage(verdict, found) for verdict in verdicts] if scene.is_local else verdicts
