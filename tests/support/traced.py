@@ -46,6 +46,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     certain: bool = True
     foretold: bool = True
     """False where what happens is the program's to choose."""
+    takes: float = 0.0
+    answers: int = 200
+    """What the program is asked to take, and to answer."""
     link: str = ""
     """The link that breaks."""
     cause: str = ""
@@ -89,6 +92,8 @@ def predict(mesh: TrafficMesh, world: World, situation: Situation) -> Trace:
             method=situation.method,
             headers=tuple(situation.headers.items()),
             address=mesh.pod(called).address if called else "",
+            takes=situation.takes,
+            answers=situation.answers,
         ),
     )
 
@@ -108,13 +113,19 @@ def observe(mesh: TrafficMesh, situation: Situation) -> Observed:
         status = program.get(
             situation.url,
             method=situation.method,
-            headers={**situation.headers, "user-agent": agent},
+            headers={**situation.headers, **_wishes(situation), "user-agent": agent},
             address=_address(mesh, situation, port),
             **options,
         ).status
     if not mesh.pod(logger).sidecar or (situation.door and not status):
         return Observed(status=status, flags=frozenset(), details="")
     return _read(eventually_blocking(_finder(mesh, logger, seen, agent, port)))
+
+
+def _wishes(situation: Situation) -> dict[str, str]:
+    """The headers by which the program knows how to answer."""
+    slow = {"x-delay": str(situation.takes)} if situation.takes else {}
+    return {**slow, **({"x-answer": str(situation.answers)} if situation.answers != 200 else {})}
 
 
 def _address(mesh: TrafficMesh, situation: Situation, port: int) -> str:

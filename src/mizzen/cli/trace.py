@@ -27,6 +27,8 @@ _GOOD = ("delivered", "redirected", "responded")
 @click.option("--principal", default="", metavar="URI", help="The identity that the source's certificate has.")
 @click.option("--jwt", "token_file", default="", metavar="FILE", help="A token to send as bearer.")
 @click.option("--takes", default=0.0, metavar="SECONDS", help="How long the program needs to answer.")
+@click.option("--answers", default=200, metavar="STATUS", help="What the program answers.")
+@click.option("--at-once", default=1, metavar="NUMBER", help="How many such requests there are at the same time.")
 @click.option("--connect-to", "address", default="", metavar="IP", help="Connect here, whatever the host resolves to.")
 @click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests; repeatable.")
 @click.option("--file", "dumps", multiple=True, metavar="FILE", help="Config dumps of the proxies; repeatable.")
@@ -65,6 +67,8 @@ def _request(
     principal: str,
     token_file: str,
     takes: float,
+    answers: int,
+    at_once: int,
     address: str,
 ) -> "Request":
     from mizzen.cli import targets
@@ -86,6 +90,8 @@ def _request(
         principal=principal,
         address=address,
         takes=takes,
+        answers=answers,
+        at_once=at_once,
     )
 
 

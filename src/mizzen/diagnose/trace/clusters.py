@@ -9,6 +9,8 @@ from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
 from mizzen.model import names
 
+_DEFAULT_LIMIT = 1024
+"""Envoy's own, where nothing is said."""
 _UNLIMITED = 4294967295
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _LIMITS = (
@@ -41,14 +43,20 @@ def limits(cluster: Json) -> str:
     return ", ".join(found)
 
 
-def blocks_every_request(cluster: Json) -> bool:
-    """Whether a limit of zero lets nothing through."""
+def capacity(cluster: Json) -> int:
+    """How many requests at once the circuit breaker lets through: in flight, or waiting for a connection."""
     for threshold in dump.items(cluster, "circuit_breakers", "thresholds"):
         if dump.text(threshold, "priority") in ("", "DEFAULT"):
-            zero = [dump.field(threshold, name) == 0 for name in ("max_requests", "max_pending_requests")]
-            if any(zero):
-                return True
-    return False
+            connections, pending, requests = (
+                _limit(threshold, name) for name in ("max_connections", "max_pending_requests", "max_requests")
+            )
+            return min(requests, connections + pending)
+    return 2 * _DEFAULT_LIMIT
+
+
+def _limit(threshold: Json, name: str) -> int:
+    value = dump.field(threshold, name)
+    return int(value) if isinstance(value, int) else _DEFAULT_LIMIT
 
 
 def speaks(cluster: Json) -> Speaks:

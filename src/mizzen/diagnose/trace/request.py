@@ -37,6 +37,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     http2: bool = False
     takes: float = 0.0
     """Seconds that the program needs to answer; 0 is no time."""
+    answers: int = 200
+    """What the program answers, if it is reached."""
+    at_once: int = 1
+    """How many such requests there are at the same time."""
 
     @property
     def is_http(self) -> bool:

@@ -154,8 +154,8 @@ def _reach(hop: Hop, name: str, message: Message | None, policy: Policy) -> Answ
         ("limits", clusters.limits(cluster)),
         origin=hop.world.origin(cluster),
     )
-    if clusters.blocks_every_request(cluster) and message is not None:
-        reason = f"the circuit breaker of {name} lets no request through"
+    if message is not None and _overflows(hop, cluster):
+        reason = f"the circuit breaker of {name} lets {clusters.capacity(cluster)} requests through at once"
         details = "upstream_reset_before_response_started{overflow}"
         return _fail(hop, "UO", details, 503, "cluster", reason, name, message)
     if kind == "ORIGINAL_DST":
@@ -170,6 +170,16 @@ def _reach(hop: Hop, name: str, message: Message | None, policy: Policy) -> Answ
     if choice.dropped:
         hop.journal.hang_on(f"the endpoints' drop rate of {100 * choice.dropped:.3g} %")
     return _hosts(hop, cluster, choice, message, policy)
+
+
+def _overflows(hop: Hop, cluster: Json) -> bool:
+    """Whether the request is one too many: most likely, where most of those at once are."""
+    room, asked = clusters.capacity(cluster), hop.request.at_once
+    if asked <= room:
+        return False
+    if room:
+        hop.journal.hang_on(f"which of {asked} requests at once are the {room} that the circuit breaker lets through")
+    return (asked - room) * 2 > asked
 
 
 def _fail(

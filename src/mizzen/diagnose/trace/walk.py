@@ -351,7 +351,7 @@ class _Walk:
     def _delivered(self, side: str, destination: str) -> Answer:
         return Answer(
             outcome="delivered",
-            status=200 if self.request.is_http else 0,
+            status=self.request.answers if self.request.is_http else 0,
             flag=NO_FLAG,
             details="via_upstream" if self.request.is_http else "",
             side=side,

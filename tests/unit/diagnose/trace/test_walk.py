@@ -270,12 +270,28 @@ def test_excluded_ports_go_past_the_sidecar():
     assert "kube-proxy" in titles(found, "endpoint")[0]
 
 
-def test_a_circuit_breaker_of_zero_lets_nothing_through():
-    rule = destination_rule("trafficPolicy: {connectionPool: {http: {http1MaxPendingRequests: 1}}}")
-    (step,) = (
-        s for s in ask(world_of(SHOP, rule), "http://server/").steps if s.title == f"cluster outbound|80||{HOST}"
+@pytest.mark.parametrize(
+    ("at_once", "flag", "certain"), [(1, "-", True), (2, "-", True), (3, "-", False), (5, "UO", False)]
+)
+def test_a_circuit_breaker_lets_so_many_through_at_once(at_once, flag, certain):
+    rule = destination_rule(
+        "trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1}}}"
     )
-    assert dict(step.facts)["limits"] == "pending requests 1"
+    found = ask(world_of(SHOP, rule), "http://server/", at_once=at_once)
+    assert (found.flag, found.certain) == (flag, certain)
+    (step,) = (s for s in found.steps if s.title == f"cluster outbound|80||{HOST}")
+    assert dict(step.facts)["limits"] == "connections 1, pending requests 1"
+    if flag == "UO":
+        assert (found.status, found.details) == (503, "upstream_reset_before_response_started{overflow}")
+        assert blamed(found) == "DestinationRule/rule"
+
+
+def test_errors_of_a_program_are_retried_where_a_route_says_so():
+    retried = virtual_service("{retries: {attempts: 2, retryOn: 5xx}, route: [{destination: {host: server}}]}")
+    found = ask(world_of(SHOP, retried), "http://server/", answers=500)
+    assert (found.outcome, found.status, found.flag, found.side) == ("delivered", 500, "URX", "server.web")
+    assert found.seen_by_client == (500, "URX", "via_upstream")
+    assert ask(world_of(SHOP), "http://server/", answers=500).flag == "-"
 
 
 HTTP_ROUTE = """
