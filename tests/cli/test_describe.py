@@ -194,6 +194,14 @@ def test_http_routes_of_a_port_that_is_not_http(tmp_path: pathlib.Path) -> None:
     assert "without effect: port 9080 is TCP, and it has only HTTP routes\n" in text
 
 
+def test_routes_of_a_port_that_is_looked_at(tmp_path: pathlib.Path) -> None:
+    base = bookinfo.BASE.replace("{name: http, port: 9080}", "{port: 9080}")
+    objects = (base, bookinfo.virtual_service(f"{{match: [{{uri: {{prefix: /api}}}}], route: [{to()}]}}"))
+    text = bookinfo.describe(tmp_path, "pod", bookinfo.REVIEWS_V1, objects=objects)
+
+    assert "   Port:  9080/auto-detect targets pod port 9080\nVirtualService: reviews\n   Match: /api*\n" in text
+
+
 @pytest.mark.parametrize(
     ("port", "lines"),
     [

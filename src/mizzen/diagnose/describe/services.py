@@ -119,7 +119,7 @@ def _describe_rules(db: Engine, subject: Subject, port: ServicePort, source: Dum
     where = told.Port(subject.host(db), port.port)
     rules, lines = describe_destination_rules(db, subject, where, source)
     yield from lines
-    keys = told.find_virtual_services(source, where, (str(where.number),))
+    keys = told.find_virtual_services(source, where)
     yield from describe_virtual_services(db, subject, keys, rules)
     yield from ignored.describe_ignored(db, subject, port, keys)
     if policies := told.find_policies(source):

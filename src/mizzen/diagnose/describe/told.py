@@ -37,8 +37,11 @@ def find_destination_rule(source: Dump, port: Port) -> Key | None:
 
 
 def find_virtual_services(source: Dump, port: Port, configurations: Iterable[str] = ()) -> tuple[Key, ...]:
-    """The VirtualServices whose routes lead to the port: of these route configurations, else of the sidecar's own."""
-    wanted = tuple(configurations) or (str(port.number), *_GATEWAY_ROUTES)
+    """The VirtualServices whose routes lead to the port: of these route configurations, else of all that may.
+
+    A sidecar names its configuration after the port, or host and port where the protocol is found by looking.
+    """
+    wanted = tuple(configurations) or (str(port.number), f"{port.host}:{port.number}", *_GATEWAY_ROUTES)
     origins = dict.fromkeys((*_route_origins(source, port, wanted), *_stream_origins(source, port)))
     return tuple(_key("VirtualService", origin) for origin in origins if origin not in _UNKNOWN)
 
