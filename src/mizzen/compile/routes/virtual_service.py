@@ -97,6 +97,10 @@ def _applies(match: HTTPMatchRequest, namespace: str, client: RouteClient, place
     return set(match.source_labels.items()) <= set(client.source_labels)
 
 
+class _Unusable(Exception):
+    """A route that cannot be built; its text says why."""
+
+
 def _build(
     db: Engine,
     client: RouteClient,
@@ -106,13 +110,33 @@ def _build(
     place: Place,
     path: str,
 ) -> EncodedRoute | None:
-    semantics = ref.is_gateway_api
+    """The route, or None and a remark about what stands at `path`."""
     matched = matches.build_match(match, client.dialect, gateway_semantics=ref.splits_paths)
-    # Envoy would refuse the whole configuration for one expression that RE2 does not take.
-    bad = [regex for regex in matches.regexes(matched) if not is_valid_regex(regex)]
-    if bad:
-        _remark(db, ref, path, f"left out, for {bad[0]!r} is not a regular expression of RE2")
+    try:
+        built = _route(db, client, ref, rule, match, place, matched)
+    except _Unusable as reason:
+        _remark(db, ref, path, f"left out, for {reason}")
         return None
+    route, refused = refusals.without_violations(built, client.dialect)
+    if refused is not None:
+        effect = "left out" if route is None else "answered with 503"
+        _remark(db, ref, path, f"{effect}, for Envoy would refuse the route: {refused}")
+    return EncodedRoute(protos.encode(route), matches.is_catch_all(matched)) if route is not None else None
+
+
+def _route(
+    db: Engine,
+    client: RouteClient,
+    ref: VirtualServiceRef,
+    rule: HTTPRoute,
+    match: HTTPMatchRequest | None,
+    place: Place,
+    matched: dict[str, Any],
+) -> Any:
+    """The message; raises _Unusable."""
+    for regex in matches.regexes(matched):
+        if not is_valid_regex(regex):  # Envoy would refuse the whole configuration for it.
+            raise _Unusable(f"{regex!r} is not a regular expression of RE2")
     fields: dict[str, Any] = {
         "match": matched,
         "metadata": {"filter_metadata": {"istio": protos.struct({"config": ref.config_path})}},
@@ -123,45 +147,40 @@ def _build(
     if match is not None and match.stat_prefix:
         fields["stat_prefix"] = match.stat_prefix
     headers.apply_headers(fields, rule.headers)
-    operation_host = f"{ref.key.name}:{place.port}"
-    if rule.redirect is not None:
-        redirect = actions.build_redirect(rule.redirect, place.port, is_tls=place.is_tls)
-        if redirect is None:
-            _remark(db, ref, path, f"left out, for {rule.redirect.redirect_code} is not a status of a redirect")
-            return None
-        fields["redirect"] = redirect
-    elif rule.direct_response is not None:
-        fields["direct_response"] = actions.build_direct_response(rule.direct_response)
-    else:
-        targets = [
-            (d, resolve(db, client, d.destination, ref.namespace, place))
-            for d in rule.route
-            if d.destination is not None
-        ]
-        if not targets:
-            _remark(db, ref, path, "left out, for it has no destination")
-            return None
-        mirrors = _mirrors(db, client, ref, rule, place)
-        fields["route"] = actions.build_forward(
-            client,
-            rule,
-            targets,
-            mirrors,
-            mesh.mesh_config(db),
-            fields,
-            gateway_semantics=semantics,
-        )
-        if "cluster" in fields["route"]:
-            operation_host = _cluster_authority(fields["route"]["cluster"]) or operation_host
+    authority = _act(db, client, ref, rule, place, fields)
+    operation_host = authority or f"{ref.key.name}:{place.port}"
     fields["decorator"] = {"operation": operation_host + matches.operation_path(matched)}
     _apply_filters(fields, rule)
     _apply_http3(fields, place)
-    built = _route_v3.Route(**fields)
-    route, refused = refusals.without_violations(built, client.dialect)
-    if refused is not None:
-        effect = "left out" if route is None else "answered with 503"
-        _remark(db, ref, path, f"{effect}, for Envoy would refuse the route: {refused}")
-    return EncodedRoute(protos.encode(route), matches.is_catch_all(matched)) if route is not None else None
+    return _route_v3.Route(**fields)
+
+
+def _act(
+    db: Engine, client: RouteClient, ref: VirtualServiceRef, rule: HTTPRoute, place: Place, fields: dict[str, Any]
+) -> str:
+    """Say what is done with the requests; the host and port of the one cluster that they go to, if there is one."""
+    if rule.redirect is not None:
+        redirect = actions.build_redirect(rule.redirect, place.port, is_tls=place.is_tls)
+        if redirect is None:
+            raise _Unusable(f"{rule.redirect.redirect_code} is not a status of a redirect")
+        fields["redirect"] = redirect
+        return ""
+    if rule.direct_response is not None:
+        fields["direct_response"] = actions.build_direct_response(rule.direct_response)
+        return ""
+    targets = [
+        (each, resolve(db, client, each.destination, ref.namespace, place))
+        for each in rule.route
+        if each.destination is not None
+    ]
+    if not targets:
+        raise _Unusable("it has no destination")
+    mirrors = _mirrors(db, client, ref, rule, place)
+    config = mesh.mesh_config(db)
+    fields["route"] = actions.build_forward(
+        client, rule, targets, mirrors, config, fields, gateway_semantics=ref.is_gateway_api
+    )
+    return _cluster_authority(fields["route"]["cluster"]) if "cluster" in fields["route"] else ""
 
 
 def _remark(db: Engine, ref: VirtualServiceRef, path: str, message: str) -> None:
