@@ -1,6 +1,7 @@
 """Predictions of `trace`, made from the objects alone, against the same requests through real Envoys."""
 
 import json
+import pathlib
 
 import pytest
 from traced import Situation, load_world, observe, predict
@@ -9,6 +10,7 @@ from traffic_manifests import policy, routes, service, subsets
 from traffic_mesh import TrafficMesh
 
 from mizzen.diagnose.trace.world import World
+from mizzen.local import observer
 
 HTTP = "port: {number: 80, name: http, protocol: HTTP}"
 HTTPS = "port: {number: 443, name: https, protocol: HTTPS}"
@@ -76,6 +78,22 @@ spec:
   hosts: [{name}.example.com]
   gateways: [{name}]
   http: [{{route: [{{destination: {{host: {name}}}}}]}}]
+---
+"""
+
+
+def entry(name: str, what: str, resolution: str, more: str = "exportTo: ['*']") -> str:
+    """A ServiceEntry for NAME.example.com with a port for HTTP."""
+    return f"""
+kind: ServiceEntry
+metadata: {{name: {name}}}
+spec:
+  hosts: [{name}.example.com]
+  location: MESH_EXTERNAL
+  ports: [{{number: 80, name: http, protocol: HTTP, targetPort: 8080}}]
+  resolution: {resolution}
+  {more}
+  {what}
 ---
 """
 
@@ -385,6 +403,108 @@ ELSEWHERE = (
         headers={"origin": "http://a.example", "access-control-request-method": "GET"},
     ),
 )
+BEYOND = (
+    situation(
+        "timeout",
+        "http://trace-ut/",
+        routes("trace-ut", "- {timeout: 200ms, route: [{destination: {host: trace-ut}}]}", selector=NEAR),
+        takes=1.5,
+        link="route",
+        cause="VirtualService/trace-ut",
+    ),
+    situation("in-time", "http://trace-ok/", service("trace-ok", selector=NEAR), takes=0.2),
+    situation(
+        "retries-used-up",
+        "http://trace-urx/",
+        routes(
+            "trace-urx",
+            "- {retries: {attempts: 1, retryOn: 5xx}, route: [{destination: {host: trace-urx}}]}",
+            selector=NEAR,
+        ),
+        answers=500,
+    ),
+    situation("an-error-of-the-program", "http://trace-ok/", service("trace-ok", selector=NEAR), answers=500),
+    situation(
+        "sniffed-port",
+        "http://trace-sniffed/",
+        service("trace-sniffed", port_name="web", target=8081, selector=NEAR),
+    ),
+    situation(
+        "http-over-a-tcp-port",
+        "http://trace-raw/",
+        service("trace-raw", port_name="tcp", target=8080, selector=NEAR),
+    ),
+    situation(
+        "static-entry",
+        "http://trace-static.example.com/",
+        entry("trace-static", "endpoints: [{address: $(outer)}]", "STATIC"),
+    ),
+    situation(
+        "static-entry-of-nobody",
+        "http://trace-gone.example.com/",
+        entry("trace-gone", "workloadSelector: {labels: {app: gone}}", "STATIC"),
+        link="endpoint",
+        cause="ServiceEntry/trace-gone",
+    ),
+    situation(
+        "route-to-an-unknown-host",
+        "http://trace-lost/",
+        routes("trace-lost", "- route: [{destination: {host: never-there}}]"),
+        link="cluster",
+        cause="VirtualService/trace-lost",
+    ),
+    situation(
+        "route-to-an-unknown-port",
+        "http://trace-lost-port/",
+        routes("trace-lost-port", "- route: [{destination: {host: trace-lost-port, port: {number: 81}}}]"),
+        link="cluster",
+        cause="VirtualService/trace-lost-port",
+    ),
+    situation(
+        "hidden-entry",
+        "http://trace-hidden.example.com/",
+        entry("trace-hidden", "endpoints: [{address: $(outer)}]", "STATIC", 'exportTo: ["."]'),
+        source="scoped",
+        address="outer",
+        link="listener",
+        cause="ServiceEntry/trace-hidden",
+    ),
+    situation(
+        "weights-to-the-same-end",
+        "http://trace-weights/",
+        routes(
+            "trace-weights",
+            "- route: [{destination: {host: trace-weights, subset: v1}, weight: 60},"
+            " {destination: {host: trace-weights, subset: v2}, weight: 40}]",
+        ),
+        subsets("trace-weights"),
+    ),
+    situation(
+        "all-the-weight-on-a-missing-subset",
+        "http://trace-half/",
+        routes(
+            "trace-half",
+            "- route: [{destination: {host: trace-half, subset: v9}, weight: 100},"
+            " {destination: {host: trace-half, subset: v2}, weight: 0}]",
+        ),
+        subsets("trace-half"),
+        link="cluster",
+        cause="VirtualService/trace-half",
+    ),
+    situation(
+        "tls-of-the-program-to-a-port-for-http",
+        "https://trace-ok.traffic.svc.cluster.local:80/",
+        service("trace-ok", selector=NEAR),
+        link="tls",
+    ),
+    situation(
+        "an-upgrade-that-nobody-allows",
+        "http://trace-ok/",
+        service("trace-ok", selector=NEAR),
+        headers={"connection": "upgrade", "upgrade": "odd"},
+        link="listener",
+    ),
+)
 TERMINATING = (
     secret("trace-tls", "trace-tls.example.com"),
     gateway("trace-tls", f"{HTTPS}\n      tls: {{mode: SIMPLE, credentialName: trace-tls}}"),
@@ -456,7 +576,7 @@ def world(mesh: TrafficMesh) -> World:
     "case",
     [
         pytest.param(s, marks=pytest.mark.behaviour(*s.manifests, GUARDS), id=s.name)
-        for s in (*SITUATIONS, *ELSEWHERE, *DOORS)
+        for s in (*SITUATIONS, *ELSEWHERE, *BEYOND, *DOORS)
     ],
 )
 def test_a_prediction_comes_true(mesh: TrafficMesh, world: World, case: Situation) -> None:
@@ -486,3 +606,21 @@ def test_a_running_mesh_is_asked_itself(mesh: TrafficMesh) -> None:
     assert "is not what the control plane says" not in done.stderr
     sides = list(dict.fromkeys(step["side"] for step in found["steps"]))
     assert sides == ["client.traffic", "near.traffic"]
+
+
+@pytest.mark.behaviour(service("trace-dumped", selector=NEAR))
+def test_dumps_of_both_sides_are_enough(mesh: TrafficMesh, tmp_path: pathlib.Path) -> None:
+    files = []
+    for name in ("client", "near"):
+        path = tmp_path / f"{name}.json"
+        path.write_text(observer.ask_envoy(mesh.pod(name), "/config_dump?include_eds"))
+        files += ["--file", str(path)]
+    (address,) = mesh["client"].resolve("trace-dumped")
+    asked = ("--from", "client.traffic", "--connect-to", address, "http://trace-dumped/", "-o", "json")
+    found = json.loads(mesh.local.run("trace", *files, *asked).stdout)
+    assert (found["outcome"], found["status"]) == ("delivered", 200)
+    assert [step["title"] for step in found["steps"] if step["link"] == "cluster"] == [
+        "cluster outbound|80||trace-dumped.traffic.svc.cluster.local",
+        "cluster inbound|8080||",
+    ]
+    assert any(step["title"] == "mutual TLS agrees" for step in found["steps"])

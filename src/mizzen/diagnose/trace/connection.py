@@ -43,25 +43,35 @@ def serve(hop: Hop, chosen: listeners.Chosen) -> Answer:
 def _no_chain(hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen, listener: Json) -> Answer:
     others = tuple(filter_chains.describe(c) for c in _same_port(listener, seen.port))
     hop.journal.note(hop.side, "filter_chain", found.failed, state="fails", passed_over=others[:8])
-    terminates = [c for c in _same_port(listener, seen.port) if tls.server(hop.world, hop.pod, hop.held, c)]
-    is_mutual_only = hop.is_inbound and bool(terminates)
-    about = ("strict",) if is_mutual_only else ("sni", seen.server_name)
-    plain = hop.wire.hello is None
-    reason = found.failed
-    if is_mutual_only and plain:
-        reason = f"{hop.side} takes mutual TLS only on port {seen.port}, and the client speaks plain text"
     hop.journal.first_log = (0, "NR", _NO_CHAIN)
+    plain = hop.wire.hello is None
+    reason, about = _why_no_chain(hop, found, seen, listener)
     return Answer(
         kind="closed" if plain else "tls",
         flag="NR",
         details=_NO_CHAIN,
         side=hop.side,
-        link="tls" if is_mutual_only else "filter_chain",
+        link="filter_chain" if about[0] == "sni" else "tls",
         reason=reason,
         transport="" if plain else tls.RESET,
         about=about,
         connected=plain,
     )
+
+
+def _why_no_chain(
+    hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen, listener: Json
+) -> tuple[str, tuple[str, ...]]:
+    """In words, and what the cause is looked for by: at a sidecar it is TLS that the two sides see differently."""
+    there = _same_port(listener, seen.port)
+    secured = [c for c in there if tls.server(hop.world, hop.pod, hop.held, c) is not None]
+    if not hop.is_inbound or not secured:
+        return found.failed, ("sni", seen.server_name)
+    if hop.wire.hello is None:
+        reason = f"{hop.side} takes mutual TLS only on port {seen.port}, and the client speaks plain text"
+        return reason, ("strict",)
+    takes = "plain text or the mesh's mutual TLS" if len(secured) < len(there) else "the mesh's mutual TLS only"
+    return f"{hop.side} takes {takes} on port {seen.port}, and the client speaks other TLS", ("tls", hop.side)
 
 
 def _same_port(listener: Json, port: int) -> list[Json]:

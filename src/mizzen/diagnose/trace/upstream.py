@@ -14,7 +14,7 @@ from mizzen.diagnose.trace import branches, clusters, endpoints, tls
 from mizzen.diagnose.trace.endpoints import Choice, Host
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link
 from mizzen.diagnose.trace.wire import Wire
 from mizzen.model import names
 
@@ -38,6 +38,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 def connect(hop: Hop, name: str) -> Answer:
     """A connection that `tcp_proxy` passes on."""
     answer = _reach(hop, name, None, Policy())
+    if answer.kind == "tls" and hop.wire.hello is not None:
+        # The handshake is the client's own; here bytes pass, and perhaps end in a reset.
+        hop.journal.first_log = (0, "UR" if answer.flag == "NR" else NO_FLAG, "")
+        return answer
     if answer.kind in ("refused", "timeout", "tls"):
         answer = msgspec.structs.replace(
             answer, kind="closed", status=0, flag="UF,URX", details="", side=hop.side, outcome="failed"
@@ -183,14 +187,14 @@ def _overflows(hop: Hop, cluster: Json) -> bool:
 
 
 def _fail(
-    hop: Hop, flag: str, details: str, status: int, link: str, reason: str, name: str, message: Message | None
+    hop: Hop, flag: str, details: str, status: int, link: Link, reason: str, name: str, message: Message | None
 ) -> Answer:
     if message is None:
         return Answer(
             kind="closed",
             flag=flag,
             side=hop.side,
-            link=link,  # type: ignore[arg-type]  # callers name links
+            link=link,
             reason=reason,
             about=("cluster", name, hop.side),
         )
@@ -199,7 +203,7 @@ def _fail(
         flag=flag,
         details=details,
         side=hop.side,
-        link=link,  # type: ignore[arg-type]  # callers name links
+        link=link,
         reason=reason,
         about=("cluster", name, hop.side),
     )

@@ -13,9 +13,10 @@ from mizzen.diagnose.trace.causes import find
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.journal import Journal
 from mizzen.diagnose.trace.request import Request
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Trace
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Trace
 from mizzen.diagnose.trace.wire import Certificate, Hello, Wire
 from mizzen.diagnose.trace.world import Workload, World
+from mizzen.errors import MizzenError
 
 OUTSIDE = "outside"
 GATEWAY = "gateway/"
@@ -75,7 +76,7 @@ class _Walk:
     def _gateway(self, reference: str) -> Workload:
         try:
             return self.world.find(reference)
-        except Exception:
+        except MizzenError:
             name, _, namespace = reference.partition(".")
             for pod in self.world.gateways():
                 labels = pod.labels.values()
@@ -258,11 +259,11 @@ class _Walk:
         journal.note(pod.reference, "listener", reason, state="fails")
         return self._refused(pod.reference, reason, "listener", ("gateway port", pod.reference))
 
-    def _refused(self, side: str, reason: str, link: str, about: tuple[str, ...]) -> Answer:
+    def _refused(self, side: str, reason: str, link: Link, about: tuple[str, ...]) -> Answer:
         return Answer(
             kind="refused",
             side=_NETWORK,
-            link=link,  # type: ignore[arg-type]  # callers name links
+            link=link,
             reason=reason,
             transport="delayed_connect_error:_Connection_refused",
             about=about,

@@ -372,3 +372,17 @@ def test_headless_services_lead_to_their_pods():
     found = ask(world_of(BASE, pod("client"), pod("server"), headless), "http://server:8080/")
     assert (found.outcome, found.certain) == ("delivered", True)
     assert "mutual TLS agrees" in titles(found, "tls")
+
+
+def test_tls_of_a_program_to_a_port_for_http_is_not_taken():
+    found = ask(world_of(SHOP), "https://server:80/")
+    assert verdict(found) == ("failed", 0, "NR", "filter_chain_not_found", "tls")
+    assert "takes plain text or the mesh's mutual TLS on port 8080, and the client speaks other TLS" in found.reason
+    assert "plain text" in found.fix
+    assert (blamed(found), found.seen_by_client) == ("", (0, "UR", ""))
+
+
+def test_tls_of_a_program_to_a_port_for_tls_passes():
+    text = BASE + pod("client") + pod("server") + service("server", port="{name: tls, port: 443, targetPort: 9000}")
+    found = ask(world_of(text), "https://server/")
+    assert (found.outcome, found.certain) == ("delivered", True)

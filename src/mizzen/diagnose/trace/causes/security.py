@@ -106,6 +106,9 @@ def disagreement(case: Case) -> Found:
         fix = "give the pod a sidecar, or take the label security.istio.io/tlsMode from it"
         return case.blame(Key("Pod", server.namespace, server.name), reason, fix)
     policy = strict_policy(case, server)
+    if case.request.is_tls:
+        fix = "call it in plain text: the sidecars see to TLS; or name the Service's port tls, if the program speaks it"
+        return Found(cause=policy, reason=reason, fix=fix)
     return Found(cause=policy, reason=reason, fix="compare both sides with `mizzen proxy-config secret`")
 
 
