@@ -1,6 +1,6 @@
 """Trust bundles (PCDS): the roots that every workload trusts, for the agents of running ones.
 
-In: the authority's roots, those of the mesh config. Out: one ProxyConfig that holds nothing else, as Istio pushes it to
+In: the authority's roots, those that the mesh config names. Out: one ProxyConfig that holds nothing else, as Istio pushes it to
 agents in a mesh of several roots. It is how an agent learns of a new root before anybody shows a certificate of it,
 and of the end of an old one. Facts: the reference's multi-root rules; no golden case records one.
 """
@@ -25,7 +25,7 @@ def trust_bundle(db: Engine) -> ResourceSet:
     own = mesh.authority_roots(db)
     if not own:
         return ResourceSet(resource.TRUST_BUNDLE, ())
-    further = (data.pem for data in mesh.mesh_config(db).ca_certificates if data.pem)
-    roots = dict.fromkeys(pem.strip() + "\n" for text in (own, *further) for pem in _CERTIFICATE.findall(text))
+    texts = (own, *mesh.further_roots(db))
+    roots = dict.fromkeys(pem.strip() + "\n" for text in texts for pem in _CERTIFICATE.findall(text))
     message = _mesh_v1alpha1.ProxyConfig(ca_certificates_pem=list(roots))
     return ResourceSet(resource.TRUST_BUNDLE, (encode_resource(NAME, message),))

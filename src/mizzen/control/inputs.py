@@ -17,6 +17,7 @@ from mizzen.api.problems import Problem
 from mizzen.control.jwks import KeySets
 from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
+from mizzen.control.spiffe_bundles import SpiffeBundles
 from mizzen.model.mesh import AUTHORITY_ROOTS, CONTROL_PLANE, MESH, ControlPlane
 from mizzen.sources.batches import Batch
 from mizzen.sources.origins import Finding, Origin, untold
@@ -71,8 +72,10 @@ class Inputs:
         """Where the objects stand that name token issuers."""
         self.key_sets = KeySets(lambda key, value: pusher.feed(key, value, "config"), config.key_sets, self._report)
         """The key sets of token issuers; somebody runs it."""
+        self.spiffe_bundles = SpiffeBundles(lambda key, value: pusher.feed(key, value, "global"), config.key_sets)
+        """The roots of other trust domains; somebody runs it."""
         pusher.feed(CONTROL_PLANE, control_plane, "global")
-        pusher.feed(MESH, mesh.config, "global")
+        self._feed_mesh()
 
     def expect(self, source: str) -> None:
         """Serve nobody before this source has delivered its first list."""
@@ -103,8 +106,13 @@ class Inputs:
 
     def take_mesh(self) -> None:
         """The mesh config may be another one."""
-        self._pusher.feed(MESH, self._mesh.config, "global")
+        self._feed_mesh()
         self._report()
+
+    def _feed_mesh(self) -> None:
+        config = self._mesh.config
+        self.spiffe_bundles.follow(data.spiffe_bundle_url for data in config.ca_certificates if data.spiffe_bundle_url)
+        self._pusher.feed(MESH, config, "global")
 
     def take_roots(self, bundle: bytes) -> None:
         """The authority trusts these roots now."""

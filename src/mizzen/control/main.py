@@ -151,6 +151,7 @@ class ControlPlane:
                     "kubernetes": self._follow_kubernetes(),
                     "mesh": self._follow_mesh(),
                     "key sets": self.inputs.key_sets.run(),
+                    "bundles": self.inputs.spiffe_bundles.run(),
                     "in force": self._in_force.run(),
                     "lag": _watch_lag(),
                     "stop": self._wait_for_stop(),

@@ -17,6 +17,11 @@ CONTROL_PLANE = Key("ControlPlane", "", "default")
 AUTHORITY_ROOTS = Key("AuthorityRoots", "", "default")
 
 
+def spiffe_bundle_key(url: str) -> Key:
+    """The input that holds the roots which a trust domain publishes at a URL, as PEM."""
+    return Key("SpiffeBundle", "", url)
+
+
 class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
     """What start-up flags and feature variables decide about every answer."""
 
@@ -50,6 +55,16 @@ def control_plane(db: Engine) -> ControlPlane:
 def authority_roots(db: Engine) -> str:
     """The roots that the authority trusts now, as PEM; empty where there is no authority."""
     return db.input(AUTHORITY_ROOTS) or ""
+
+
+@query
+def further_roots(db: Engine) -> tuple[str, ...]:
+    """PEM texts of the roots of other authorities that the mesh config trusts, in its order."""
+    found: list[str] = []
+    for data in mesh_config(db).ca_certificates:
+        fetched: str | None = db.input(spiffe_bundle_key(data.spiffe_bundle_url)) if data.spiffe_bundle_url else None
+        found += (text for text in (data.pem, fetched) if text)
+    return tuple(found)
 
 
 @query
