@@ -226,12 +226,6 @@ _PAGES = (
         answer=r"^403$",
     ),
     Attempt(
-        name="debug-dump-of-another-namespace",
-        twin=_DEBUG,
-        forged={"token_of": ("vault", "front"), "path": "/debug/config_dump?proxyID=ingress"},
-        answer=r"^404",
-    ),
-    Attempt(
         name="debug-path-around-the-check",
         twin=_DEBUG,
         forged={"token": "none", "path": "//debug/syncz"},

@@ -421,7 +421,7 @@ _FRAMING = (
         name="http-0.9",
         twin=_DENY_HOST,
         forged={"raw": "GET /private\r\n\r\n"},
-        answer=r"^400",
+        answer=r"^426",
     ),
     Attempt(
         name="connect-to-a-program",
