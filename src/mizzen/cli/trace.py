@@ -29,6 +29,7 @@ _GOOD = ("delivered", "redirected", "responded")
 @click.option("--takes", default=0.0, metavar="SECONDS", help="How long the program needs to answer.")
 @click.option("--answers", default=200, metavar="STATUS", help="What the program answers.")
 @click.option("--at-once", default=1, metavar="NUMBER", help="How many such requests there are at the same time.")
+@click.option("--earlier", default=0, metavar="NUMBER", help="How many such requests came just before.")
 @click.option("--connect-to", "address", default="", metavar="IP", help="Connect here, whatever the host resolves to.")
 @click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests; repeatable.")
 @click.option("--file", "dumps", multiple=True, metavar="FILE", help="Config dumps of the proxies; repeatable.")
@@ -69,6 +70,7 @@ def _request(
     takes: float,
     answers: int,
     at_once: int,
+    earlier: int,
     address: str,
 ) -> "Request":
     from mizzen.cli import targets
@@ -92,6 +94,7 @@ def _request(
         takes=takes,
         answers=answers,
         at_once=at_once,
+        earlier=earlier,
     )
 
 

@@ -21,7 +21,7 @@ def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | N
     cluster = dump.text(config, "grpc_service", "envoy_grpc", "cluster_name") or dump.text(
         config, "http_service", "server_uri", "cluster"
     )
-    failed = _unreachable(state, cluster)
+    failed = unreachable(state, cluster)
     opens = config.get("failureModeAllow") is True
     if not failed:
         hop.journal.note(hop.side, "filter", f"authorizer {cluster} is asked", state="unsure")
@@ -49,7 +49,8 @@ def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | N
     )
 
 
-def _unreachable(state: State, name: str) -> str:
+def unreachable(state: State, name: str) -> str:
+    """Why a cluster that a filter calls cannot be reached, as far as endpoints say; empty where it can."""
     cluster = state.hop.held.clusters.get(name)
     if cluster is None:
         return f"cluster {name} does not exist"

@@ -128,7 +128,10 @@ def _local_rate_limit(state: State, name: str, config: Json, own: Json | None) -
         "filter",
         f"local rate limit: {tokens} requests, refilled every {seconds(dump.text(bucket, 'fill_interval')):g}s",
     )
-    if tokens:
+    asked = hop.request.earlier
+    if asked < tokens:
+        if asked + hop.request.at_once > tokens:
+            hop.journal.hang_on(f"which of the requests are the {tokens} that the rate limit lets through")
         return None
     status = dump.number(limit, "status", "code") or 429
     return Answer(
@@ -138,7 +141,7 @@ def _local_rate_limit(state: State, name: str, config: Json, own: Json | None) -
         details="local_rate_limited",
         side=hop.side,
         link="filter",
-        reason="the local rate limit lets nothing through",
+        reason=f"the local rate limit lets {tokens} requests through, and {asked} came before",
         about=("rate limit",),
     )
 
@@ -146,10 +149,30 @@ def _local_rate_limit(state: State, name: str, config: Json, own: Json | None) -
 def _rate_limit(state: State, name: str, config: Json, own: Json | None) -> Answer | None:
     del name, own
     hop = state.hop
+    action = dump.message(state.selected.route or {}, "route")
+    if not (action.get("rateLimits") or state.host.get("rateLimits")):
+        return None
     cluster = dump.text(config, "rate_limit_service", "grpc_service", "envoy_grpc", "cluster_name")
-    hop.journal.note(hop.side, "filter", f"rate limit service {cluster} is asked", state="unsure")
-    hop.journal.hang_on(f"what the rate limit service {cluster} answers")
-    return None
+    failed = authorizers.unreachable(state, cluster)
+    if not failed:
+        hop.journal.note(hop.side, "filter", f"rate limit service {cluster} is asked", state="unsure")
+        hop.journal.hang_on(f"what the rate limit service {cluster} answers")
+        return None
+    denies = config.get("failureModeDeny") is True
+    title = f"rate limit service {cluster} cannot be asked"
+    hop.journal.note(hop.side, "filter", title, ("why", failed), state="fails" if denies else "ok")
+    if not denies:
+        return None
+    return Answer(
+        outcome="limited",
+        status=dump.number(config, "status_on_error", "code") or 500,
+        flag="RLSE",
+        details="rate_limiter_error",
+        side=hop.side,
+        link="filter",
+        reason=f"{title}: {failed}",
+        about=("rate limit",),
+    )
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What the program answers, if it is reached."""
     at_once: int = 1
     """How many such requests there are at the same time."""
+    earlier: int = 0
+    """How many came just before."""
 
     @property
     def is_http(self) -> bool:

@@ -1,5 +1,6 @@
 """Filters between the route and its action: preflights, limits, authorizers, extensions, gRPC."""
 
+import pytest
 from traced_mesh import BASE, SHOP, ask, blamed, pod, service, world_of
 
 
@@ -32,6 +33,19 @@ def test_a_local_rate_limit_lets_the_first_request_through_and_is_shown():
     found = ask(world_of(SHOP, limit(10)), "http://server/")
     assert found.outcome == "delivered"
     assert "local rate limit: 10 requests, refilled every 60s" in [step.title for step in found.steps]
+
+
+@pytest.mark.parametrize(("earlier", "flag", "certain"), [(0, "-", True), (1, "-", True), (2, "RL", True)])
+def test_a_local_rate_limit_ends_those_beyond_it(earlier, flag, certain):
+    found = ask(world_of(SHOP, limit(2)), "http://server/", earlier=earlier)
+    assert (found.flag, found.certain) == (flag, certain)
+    if flag == "RL":
+        assert (found.outcome, found.status, found.details) == ("limited", 429, "local_rate_limited")
+        assert blamed(found) == "EnvoyFilter/limit"
+
+
+def test_requests_at_once_may_exceed_a_rate_limit():
+    assert not ask(world_of(SHOP, limit(2)), "http://server/", at_once=3).certain
 
 
 CORS = """
