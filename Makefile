@@ -17,6 +17,11 @@ test-kube: system venv
 	scripts/test-kube-parts
 	$(PYTEST) tests/kube
 
+# The real istioctl against Mizzen. Needs Go; building istioctl costs minutes of two cores, once.
+test-istioctl: system venv
+	scripts/test-istioctl
+	MIZZEN_NO_SKIPS=1 $(PYTEST) tests/istioctl
+
 check: venv
 	$(BIN)/ruff check src tests samples bench
 	$(BIN)/ruff format --check src tests samples bench

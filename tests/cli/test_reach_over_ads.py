@@ -1,12 +1,9 @@
 """Commands that ask a whole control plane over ADS, by token, by client certificate, and without."""
 
-import asyncio
 import contextlib
 import json
 import pathlib
-import sys
 from collections.abc import AsyncIterator
-from typing import NamedTuple
 
 import adsclient
 import msgspec
@@ -16,29 +13,13 @@ from certificate_requests import make_request
 from control_planes import FAST, HOST, Plane, control_plane
 from cryptography.hazmat.primitives.asymmetric import ec
 from eventually import eventually
+from programs import mizzen
 
 from mizzen import settings
 from mizzen.ca import certificates
 from mizzen.compile.resource import CLUSTER, LISTENER
 
 NAMED = msgspec.structs.replace(FAST, instance=settings.Instance(name="istiod-7"))
-
-
-class Answer(NamedTuple):
-    """What a command said."""
-
-    code: int
-    out: str
-    err: str
-
-
-async def mizzen(*arguments: object) -> Answer:
-    """One command in a process of its own: the control plane is in this one."""
-    command = [sys.executable, "-m", "mizzen", *map(str, arguments)]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
-    out, err = await process.communicate()
-    return Answer(process.returncode or 0, out.decode(), err.decode())
 
 
 @contextlib.asynccontextmanager
