@@ -14,7 +14,7 @@ import click
 
 from mizzen.cli import options
 from mizzen.cli.flags import Command
-from mizzen.errors import MizzenError
+from mizzen.errors import LocalError, MizzenError
 
 if TYPE_CHECKING:
     from mizzen.local import runtime
@@ -34,7 +34,11 @@ def logs(pod: str, container: str, follow: bool, tail: int, namespace: str, mesh
     """Print the logs of a pod of the local mesh."""
     from mizzen.local import runtime
 
-    layout = runtime.select_remains(runtime.find_base(os.getuid(), os.environ), mesh or None)
+    base = runtime.find_base(os.getuid(), os.environ)
+    try:
+        layout = runtime.select_mesh(base, mesh or None)
+    except LocalError:
+        layout = runtime.select_remains(base, mesh or None, "with --mesh")  # Of a killed mesh, the logs are left.
     path = layout.control_log if pod == CONTROL_PLANE else _find_log(layout, pod, container, namespace)
     with path.open("rb") as log:
         if tail >= 0:

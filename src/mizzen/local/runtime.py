@@ -197,8 +197,10 @@ def select_mesh(base: Path, name: str | None) -> Layout:
     return _only(running, "running", "with --mesh")
 
 
-def select_remains(base: Path, name: str | None) -> Layout:
-    """The mesh of that name, or the only one, whether it runs or was killed."""
+def select_remains(
+    base: Path, name: str | None, choice: str = "by `mizzen down MESH`, or all of them by --all"
+) -> Layout:
+    """The mesh of that name, or the only one, whether it runs or was killed; `choice` tells how to name one."""
     meshes = list_meshes(base)
     if name is not None:
         chosen = next((mesh for mesh in meshes if mesh.name == name), None)
@@ -207,7 +209,7 @@ def select_remains(base: Path, name: str | None) -> Layout:
         return chosen
     if not meshes:
         raise LocalError("no mesh is running, and none has left anything")
-    return _only(meshes, "there", "by `mizzen down MESH`, or all of them by --all")
+    return _only(meshes, "there", choice)
 
 
 def _only(meshes: Sequence[Layout], state: str, choice: str) -> Layout:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.api.networking.traffic_policy import PortTrafficPolicy, TrafficPolicy
-from mizzen.diagnose.describe.text import INDENT, indent, name_in, quote
+from mizzen.diagnose.describe.text import INDENT, describe_source, indent, quote
 from mizzen.incremental import Engine
 from mizzen.model import destination_rules, mesh, names
+from mizzen.model.convert import policies
 
 Labels = Mapping[str, str]
 
@@ -24,11 +25,12 @@ class Subsets(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def find_rules(db: Engine, named: Key) -> tuple[DestinationRule, ...]:
-    """The rule that a cluster names and those merged with it; empty when it does not exist (any more)."""
+def find_rules(db: Engine, named: Key, host: str) -> tuple[DestinationRule, ...]:
+    """The rule that a cluster of the host names and those merged with it; empty when it does not exist (any more)."""
     rule: DestinationRule | None = db.input(named)
     if rule is None:
-        return ()
+        generated = policies.backend_rule(db, named.namespace, host)
+        return (generated,) if generated is not None and generated.metadata.name == named.name else ()
     host = names.resolve_host(rule.spec.host.lower(), named.namespace, mesh.domain(db))
     merged = destination_rules.merged_rules(db, named.namespace, host)
     keys = next((found.keys for found in merged if found.keys[0] == named), (named,))
@@ -49,8 +51,7 @@ def split_subsets(rules: Iterable[DestinationRule], pods: Sequence[Labels]) -> S
 
 def describe_rule(rule: DestinationRule, pods: Sequence[Labels], namespace: str) -> Iterator[str]:
     """The rule, its subsets and its policies."""
-    key = Key("DestinationRule", rule.metadata.namespace, rule.metadata.name)
-    yield f"DestinationRule: {name_in(key, namespace)} for {quote(rule.spec.host)}"
+    yield f"{describe_source(rule.metadata, 'DestinationRule', namespace)} for {quote(rule.spec.host)}"
     yield from indent(_describe_subsets(split_subsets((rule,), pods)))
     policy = rule.spec.traffic_policy
     yield from indent(_describe_policy(policy) if policy is not None else ("No Traffic Policy",))

@@ -119,11 +119,22 @@ def _describe_rules(db: Engine, subject: Subject, port: ServicePort, source: Dum
     where = told.Port(subject.host(db), port.port)
     rules, lines = describe_destination_rules(db, subject, where, source)
     yield from lines
-    keys = told.find_virtual_services(source, where)
+    keys = _find_virtual_services(db, where, source)
     yield from describe_virtual_services(db, subject, keys, rules)
     yield from ignored.describe_ignored(db, subject, port, keys)
     if policies := told.find_policies(source):
         yield f"RBAC policies: {', '.join(policies)}"
+
+
+def _find_virtual_services(db: Engine, where: told.Port, source: Dump) -> tuple[Key, ...]:
+    """Those that lead to the port, and those that name its host and lead elsewhere."""
+    leading = told.find_virtual_services(source, where)
+    others = []
+    for key in told.find_stream_services(source, where.number):
+        ref = model_virtual_services.virtual_service_ref(db, key)
+        if key not in leading and ref is not None and where.host in ref.hosts:
+            others.append(key)
+    return (*leading, *others)
 
 
 def describe_destination_rules(
@@ -133,7 +144,7 @@ def describe_destination_rules(
     key = told.find_destination_rule(source, where)
     if key is None:
         return (), []
-    rules = destination_rules.find_rules(db, key)
+    rules = destination_rules.find_rules(db, key, where.host)
     if not rules:
         return (), [
             f"WARNING: Proxy is stale; it references to non-existent destination rule {key.name}.{key.namespace}"

@@ -5,7 +5,8 @@ In: lines, and what is being looked at. Out: lines. An indent is three blanks, a
 
 from collections.abc import Iterable
 
-from mizzen.api.meta import Key
+from mizzen.api.meta import Key, ObjectMeta
+from mizzen.model.convert.gateways.objects import PARENTS
 
 INDENT = "   "
 RULE = "-" * 20
@@ -20,6 +21,15 @@ def indent(lines: Iterable[str], levels: int = 1) -> list[str]:
 def name_in(key: Key, namespace: str) -> str:
     """The name, with its namespace where that is another one."""
     return key.name if key.namespace == namespace else f"{key.name}.{key.namespace}"
+
+
+def describe_source(metadata: ObjectMeta, kind: str, namespace: str) -> str:
+    """`KIND: NAME`; an object made from others (of the Gateway API) by the kind and names of those."""
+    parents = [parent.partition("/") for parent in metadata.annotations.get(PARENTS, "").split(",") if parent]
+    if not parents:
+        return f"{kind}: {name_in(Key(kind, metadata.namespace, metadata.name), namespace)}"
+    kinds = "/".join(dict.fromkeys(kind for kind, _, _ in parents))
+    return f"{kinds}: {', '.join(name.removesuffix(f'.{namespace}') for _, _, name in parents)}"
 
 
 def quote(text: str) -> str:

@@ -65,10 +65,24 @@ def _is_wanted(name: str, wanted: tuple[str, ...]) -> bool:
 def _stream_origins(source: Dump, port: Port) -> Iterator[str]:
     """Of filter chains that carry TLS or TCP."""
     for listener in _dynamic(source, "Listeners", "dynamic_listeners", "active_state", "listener"):
-        for chain in (*dump.items(listener, "filter_chains"), dump.message(listener, "default_filter_chain")):
+        for chain in _chains(listener):
             configs = (dump.message(each, "typed_config") for each in dump.items(chain, "filters"))
             if any(_names_port(name, port) for config in configs for name in _targets(config)):
                 yield dump.describe_origin(dump.message(chain, "metadata"))
+
+
+def find_stream_services(source: Dump, number: int) -> tuple[Key, ...]:
+    """The VirtualServices that decide on TLS and TCP at a port, wherever they lead."""
+    found: dict[str, None] = {}
+    for listener in _dynamic(source, "Listeners", "dynamic_listeners", "active_state", "listener"):
+        if dump.number(listener, "address", "socket_address", "port_value") == number:
+            for chain in _chains(listener):
+                found[dump.describe_origin(dump.message(chain, "metadata"))] = None
+    return tuple(_key("VirtualService", origin) for origin in found if origin not in _UNKNOWN)
+
+
+def _chains(listener: Json) -> list[Json]:
+    return [*dump.items(listener, "filter_chains"), dump.message(listener, "default_filter_chain")]
 
 
 def _targets(action: Json) -> list[str]:

@@ -14,7 +14,7 @@ from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.virtual_service import VirtualService
 from mizzen.diagnose.describe.conditions import EVERYTHING, Route, describe_matches
 from mizzen.diagnose.describe.destination_rules import Subsets
-from mizzen.diagnose.describe.text import indent, name_in, quote
+from mizzen.diagnose.describe.text import describe_source, indent, name_in, quote
 from mizzen.model import names
 from mizzen.model.convert.gateways.objects import PARENTS
 
@@ -48,7 +48,7 @@ class _Verdict(NamedTuple):
 
 def describe_virtual_service(virtual: VirtualService, key: Key, target: Target) -> Iterator[str]:
     """The VirtualService and what it does for the target; one made from routes of the Gateway API by their names."""
-    yield _title(virtual, key, target.namespace)
+    yield describe_source(virtual.metadata, "VirtualService", target.namespace)
     verdicts = [
         _judge(_destinations(route, shares=_is_generated(virtual)), route, key, target) for route in _routes(virtual)
     ]
@@ -66,24 +66,15 @@ def describe_virtual_service(virtual: VirtualService, key: Key, target: Target) 
     yield from indent(misses, 2)
 
 
-def _title(virtual: VirtualService, key: Key, namespace: str) -> str:
-    parents = virtual.metadata.annotations.get(PARENTS, "")
-    if not parents:
-        return f"VirtualService: {name_in(key, namespace)}"
-    kinds = dict.fromkeys(parent.partition("/")[0] for parent in parents.split(","))
-    shown = (parent.partition("/")[2].removesuffix(f".{namespace}") for parent in parents.split(","))
-    return f"{'/'.join(kinds)}: {', '.join(shown)}"
-
-
 def _routes(virtual: VirtualService) -> tuple[Route, ...]:
     return (*virtual.spec.http, *virtual.spec.tls, *virtual.spec.tcp)
 
 
 def _count(virtual: VirtualService) -> str:
-    """`1 HTTP route`; the kinds that the VirtualService has."""
+    """`1 HTTP route`, `1 TLS and 2 TCP route`: the kinds that the VirtualService has."""
     spec = virtual.spec
     kinds = (("HTTP", spec.http), ("TLS", spec.tls), ("TCP", spec.tcp))
-    return " and ".join(f"{len(routes)} {kind} route" for kind, routes in kinds if routes)
+    return " and ".join(f"{len(routes)} {kind}" for kind, routes in kinds if routes) + " route"
 
 
 def _judge(destinations: list[tuple[Destination, int]], route: Route, key: Key, target: Target) -> _Verdict:
