@@ -208,8 +208,8 @@ def test_sidecars_follow_tls_routes_by_the_name_that_is_asked_for(client):
 
 
 CALLED = f"""
-- matches: [{{method: {{service: traffic.Echo, method: Once}}}}]
-  filters: [{marked("once")}]
+- matches: [{{method: {{service: traffic.Echo, method: Stream}}}}]
+  filters: [{marked("stream")}]
   backendRefs: [{{name: mesh-grpc, port: 9090}}]
 """
 
@@ -220,10 +220,10 @@ CALLED = f"""
 )
 def test_sidecars_follow_grpc_routes(client, echoes):
     case = new_case()
-    (call,) = client.grpc("mesh-grpc:9090", metadata=[("x-case", case)])
+    (call,) = client.grpc("mesh-grpc:9090", method="Stream", metadata=[("x-case", case)])
     (seen,) = echoes.received(case)
-    assert (call.code, seen.metadata["x-route"]) == ("OK", "once")
-    assert client.grpc("mesh-grpc:9090", method="Stream")[0].code == "UNIMPLEMENTED"
+    assert (call.code, seen.metadata["x-route"]) == ("OK", "stream")
+    assert client.grpc("mesh-grpc:9090")[0].code == "UNIMPLEMENTED"
 
 
 @behaviour(

@@ -1,4 +1,7 @@
-"""What is attached to a Gateway of the Gateway API by its name: Istio's policies and extensions with targetRefs."""
+"""What is attached to a Gateway of the Gateway API by its name: Istio's policies and extensions with targetRefs.
+
+Rules that deny name the port of plain HTTP: where a gateway serves TCP, Istio counts only what TCP can tell of them.
+"""
 
 import base64
 import hashlib
@@ -52,7 +55,7 @@ spec:
         "AuthorizationPolicy",
         "api-denied",
         "  action: DENY\n"
-        "  rules: [{to: [{operation: {hosts: [api-denied.door.example.com], paths: [/secret*], methods: [GET]}}]}]",
+        "  rules: [{to: [{operation: {hosts: [api-denied.door.example.com], paths: [/secret*], methods: [GET], ports: ['80']}}]}]",
     ),
     attached("AuthorizationPolicy", "api-elsewhere", "  action: DENY\n  rules: [{}]", "nobody"),
 )
@@ -72,7 +75,7 @@ def test_a_policy_denies_at_the_gateway_that_it_names(entrance):
         "  action: DENY\n"
         "  rules:\n"
         f"    - from: [{{source: {{notRequestPrincipals: [{ISSUER}/friend]}}}}]\n"
-        "      to: [{operation: {hosts: [api-token.door.example.com]}}]",
+        "      to: [{operation: {hosts: [api-token.door.example.com], ports: ['80']}}]",
     ),
 )
 def test_tokens_are_checked_at_the_gateway_that_is_named(entrance):
