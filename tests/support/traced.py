@@ -49,6 +49,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     takes: float = 0.0
     answers: int = 200
     """What the program is asked to take, and to answer."""
+    earlier: int = 0
+    """Requests before the one that counts."""
     link: str = ""
     """The link that breaks."""
     cause: str = ""
@@ -94,6 +96,7 @@ def predict(mesh: TrafficMesh, world: World, situation: Situation) -> Trace:
             address=mesh.pod(called).address if called else "",
             takes=situation.takes,
             answers=situation.answers,
+            earlier=situation.earlier,
         ),
     )
 
@@ -102,6 +105,8 @@ def observe(mesh: TrafficMesh, situation: Situation) -> Observed:
     """What it met."""
     _, host, port, _ = request.parse_target(situation.url)
     logger = situation.door.partition(":")[0] or situation.source
+    if situation.earlier:
+        mesh[situation.source].send(situation.url, count=situation.earlier)
     seen = len(_log(mesh, logger))
     agent = uuid.uuid4().hex
     program = mesh[situation.source]

@@ -505,6 +505,52 @@ BEYOND = (
         link="listener",
     ),
 )
+LIMIT = """
+kind: EnvoyFilter
+metadata: {name: kept-limit, namespace: kept}
+spec:
+  workloadSelector: {labels: {app: kept}}
+  configPatches:
+    - applyTo: HTTP_FILTER
+      match:
+        context: SIDECAR_INBOUND
+        listener:
+          portNumber: 8081
+          filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}
+      patch:
+        operation: INSERT_BEFORE
+        value:
+          name: envoy.filters.http.local_ratelimit
+          typed_config:
+            "@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit
+            stat_prefix: kept
+            token_bucket: {max_tokens: 2, tokens_per_fill: 2, fill_interval: 3600s}
+            filter_enabled: {default_value: {numerator: 100}}
+            filter_enforced: {default_value: {numerator: 100}}
+"""
+LIMITS = (
+    situation(
+        "beyond-a-rate-limit",
+        "http://trace-limited.kept/",
+        kept("trace-limited", 8081),
+        LIMIT,
+        earlier=2,
+        link="filter",
+        cause="EnvoyFilter/kept-limit",
+    ),
+    entering(
+        "gateway-without-its-secret",
+        "https://trace-secretless.example.com:15444/",
+        gateway(
+            "trace-secretless",
+            "port: {number: 15444, name: https-15444, protocol: HTTPS}\n"
+            "      tls: {mode: SIMPLE, credentialName: trace-nowhere}",
+        ),
+        door="ingress:15444",
+        link="secret",
+        cause="Gateway/trace-secretless",
+    ),
+)
 TERMINATING = (
     secret("trace-tls", "trace-tls.example.com"),
     gateway("trace-tls", f"{HTTPS}\n      tls: {{mode: SIMPLE, credentialName: trace-tls}}"),
@@ -576,7 +622,7 @@ def world(mesh: TrafficMesh) -> World:
     "case",
     [
         pytest.param(s, marks=pytest.mark.behaviour(*s.manifests, GUARDS), id=s.name)
-        for s in (*SITUATIONS, *ELSEWHERE, *BEYOND, *DOORS)
+        for s in (*SITUATIONS, *ELSEWHERE, *BEYOND, *LIMITS, *DOORS)
     ],
 )
 def test_a_prediction_comes_true(mesh: TrafficMesh, world: World, case: Situation) -> None:
