@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import truth_calls
 import truth_cards
+import truth_coverage
 import truth_envoy
 import truth_policies
 import truth_requests
@@ -34,7 +35,7 @@ _NOTHING = dict.fromkeys(("status", "details", "termination", "flags", "http", "
 
 async def verdicts(sets: Sequence[PolicySet], seed: int, folder: Path) -> list[Verdict]:
     """Every call to these sets, made and judged."""
-    pairs = truth_requests.pairs(seed, sets, PER_RULE, PER_COMPOSITION)
+    pairs = truth_coverage.complete(seed, truth_requests.pairs(seed, sets, PER_RULE, PER_COMPOSITION))
     async with truth_envoy.running(sets, folder) as table:
         answers = await truth_calls.Callers(folder).all([pair.call for pair in pairs])
         entries = {}
@@ -95,7 +96,7 @@ def test_every_reason_occurs(found: list[Verdict]) -> None:
 
 @pytest.mark.parametrize("action", ["ALLOW", "DENY"])
 def test_every_field_in_every_form_decides(found: list[Verdict], action: str) -> None:
-    decided = {one for verdict in found for one in truth_verdicts.deciding(verdict.pair) if one.action == action}
+    decided = {one for verdict in found for one in truth_coverage.deciding(verdict.pair) if one.action == action}
     cards = truth_cards.deck()
     assert {one.card for one in decided} == set(cards)
     both = {one.card for one in decided if one.matched} & {one.card for one in decided if not one.matched}

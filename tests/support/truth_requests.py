@@ -25,7 +25,7 @@ Protocol = Literal["http1", "http2", "tcp"]
 Security = Literal["none", "mutual", "through"]
 """`through`: TLS of the application's own, which the sidecar passes on unread."""
 
-_STEPS = 80
+_STEPS = 120
 
 
 _NO_RULE = Check(field="paths", values=(), holds=False)
@@ -104,13 +104,17 @@ class Caller:
         turns = (divmod(i, len(self._rules) or 1) for i in range(number))
         return [self._call(self._rules[i] if self._rules else None, away=bool(turn % 2)) for turn, i in turns]
 
+    def call_to(self, rule: int) -> Call:
+        """A call that is led to the rule of that place among all, as far as it can be."""
+        return self._lead_to(self._rules[rule], self._arbitrary())
+
     def _call(self, rule: AuthorizationPolicy | None, *, away: bool) -> Call:
         call = self._arbitrary()
-        if rule is None or self._rng.random() < 0.04:
+        if rule is None or self._rng.random() < 0.03:
             return call
         call = self._lead_to(rule, call)
         call = self._lead_from(rule, call) if away else call
-        return self._change(call) if self._rng.random() < 0.1 else call
+        return self._change(call) if self._rng.random() < 0.05 else call
 
     def _lead_from(self, rule: AuthorizationPolicy, call: Call) -> Call:
         """A call that misses the rule by one field, most often the last; any other change if there is no such call."""
@@ -178,6 +182,9 @@ class Caller:
         rng = self._rng
         protocol: Protocol = rng.choices(("http1", "http2", "tcp"), (62, 16, 22))[0]
         ports = (*TCP_PORTS, *AUTO_PORTS) if protocol == "tcp" else (*HTTP_PORTS, *HTTP_PORTS, *AUTO_PORTS)
+        written = {value for field in ("ports", "destination.port") for value in self._values.get(field, ())}
+        if rng.random() < 0.5:
+            ports = tuple(port for port in ports if str(port) in written) or ports
         security: Security = rng.choices(("none", "mutual", "through"), (35, 60, 10 if protocol == "tcp" else 0))[0]
         return msgspec.structs.replace(call, protocol=protocol, port=rng.choice(ports), security=security)
 

@@ -4,18 +4,17 @@ Compared is more than the answer: the rule that Envoy names as its reason, wheth
 for which rule, what dry runs said, and whether the request was audited.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import truth_requests
 import yaml
 from truth_calls import Answer
-from truth_cards import Card
 from truth_requests import Pair
 
 from mizzen.diagnose.authorization import evaluation
-from mizzen.diagnose.authorization.decision import Check, Decision, Match
+from mizzen.diagnose.authorization.decision import Decision
 
 _SHADOWS = {"AUDIT": "", "DENY": "istio_dry_run_deny_", "ALLOW": "istio_dry_run_allow_"}
 
@@ -100,38 +99,3 @@ def _seen(pair: Pair, answer: Answer, entry: Mapping[str, Any]) -> dict[str, Any
     found["audited"] = bool((entry["common"] or {}).get("access_log_hint"))
     found["allowed by"] = found["enforced_effective_policy_id"]
     return found
-
-
-# -- which fields decided ---------------------------------------------------------------------------------------------
-
-
-class Deciding(msgspec.Struct, frozen=True):
-    """A card under an action, and whether it decided by matching or by not matching."""
-
-    action: str
-    card: Card
-    matched: bool
-
-
-def deciding(pair: Pair) -> Iterator[Deciding]:
-    """The cards of a drill whose other outcome would have been another answer.
-
-    It decides as the only rule that matches, or as the one field for which no rule does.
-    """
-    if not pair.policies.cards:
-        return
-    policies = truth_requests.policies_of(pair.policies)
-    request = truth_requests.seen_by_policies(pair.call)
-    held = evaluation.hold_rules(policies, pair.policies.world.workload, request)
-    matches = [one for one in held if isinstance(one, Match)]
-    for one in matches if len(matches) == 1 else [] if matches else held:
-        card = pair.policies.cards[one.rule.index]
-        if isinstance(one, Match) or [_field(check) for check in one.failed] == [card.field]:
-            yield Deciding(one.action, card, bool(matches))
-
-
-def _field(check: Check) -> str:
-    """The field's name without its place, and without its `not`."""
-    place, _, key = check.field.partition(" ")
-    name = place.rpartition(".")[2].removeprefix("not")
-    return key or name[:1].lower() + name[1:]

@@ -4,6 +4,7 @@
                                                └─> diff <─ what the control plane sent
     /debug/syncz ─> sync ─> the rows of proxy-status
     objects ─> snapshot (nodes, references) ─> printing: all that one proxy would be told
+    AuthorizationPolicies, a request ─> authorization ─> what becomes of it, and why
     objects or dumps, a request ─> trace: what it will meet on both sides, and why
 
 Dumps are plain JSON from Envoy (snake_case) or from a control plane (camelCase), of any version: what is not known is

@@ -14,6 +14,8 @@ EscapedSlashes = Literal["KEEP_UNCHANGED", "UNESCAPE_AND_FORWARD", "UNESCAPE_AND
 Fate = Literal["seen", "bad-path", "redirected-path"]
 
 _ESCAPED_SLASH = re.compile("%2f|%5c", re.IGNORECASE)
+_ONLY_SLASHES = "//"
+"""What Envoy makes of a path of nothing but slashes when it merges them: two are left."""
 _PIECE = re.compile(rb"%[0-9a-fA-F]{2}|.", re.DOTALL)
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PLAIN = _UNRESERVED | frozenset(b"!$&'()*+,/:;=@[]%")
@@ -61,7 +63,7 @@ def normalize_path(path: str, how: Normalization) -> SeenPath:
             return SeenPath(path + mark + query, "bad-path")
         path = _without_dots(b"".join(pieces).decode())
     if how.merge_slashes:
-        path = re.sub("//+", "/", path)
+        path = _ONLY_SLASHES if path.startswith(_ONLY_SLASHES) and not path.strip("/") else re.sub("//+", "/", path)
     return SeenPath(path + mark + query)
 
 

@@ -39,6 +39,11 @@ def test_slashes_are_merged_last():
     assert normalize_path("//a/./\\b?c=//", MERGE) == SeenPath("/a/b?c=//")
 
 
+@pytest.mark.parametrize(("path", "seen"), [("//", "//"), ("////?a", "//?a"), ("/", "/"), ("//a//", "/a/")])
+def test_nothing_but_slashes_is_never_merged_into_one(path, seen):
+    assert normalize_path(path, MERGE) == SeenPath(seen)
+
+
 def test_escaped_slashes_are_decoded_first():
     assert normalize_path("/a%2F..%5cb%2f%2Fc", DECODE) == SeenPath("/b/c")
     assert normalize_path("/a%2F..%2fb", MERGE) == SeenPath("/a%2F..%2fb")
