@@ -1,7 +1,7 @@
 """`mizzen authz check`: the AuthorizationPolicies that one proxy enforces.
 
-In: a pod of the local mesh, a pod that a control plane serves (`--monitoring`), or a file with a dump (`-f`). Out: a
-table as istioctl prints it. What it holds is decided in `mizzen.diagnose.tables.authorization`.
+In: a pod of the local mesh, a pod that a control plane serves (`--monitoring`, `--xds-address`), or a file with a dump
+(`-f`). Out: a table as istioctl prints it. What it holds is decided in `mizzen.diagnose.tables.authorization`.
 """
 
 import click
@@ -9,6 +9,7 @@ import click
 from mizzen.cli import options, render, targets, views
 from mizzen.cli.flags import Command
 from mizzen.cli.groups import AliasGroup
+from mizzen.cli.reach import Reach, reach_options
 from mizzen.errors import MizzenError
 
 
@@ -20,10 +21,9 @@ def authz() -> None:
 @authz.command("check", cls=Command)
 @click.argument("pods", metavar="[[TYPE/]NAME[.NAMESPACE]]", nargs=-1, shell_complete=options.complete_pods)
 @click.option("-f", "--file", default="", help="Envoy's config dump, `-` for stdin.")
-@click.option("--monitoring", multiple=True, metavar="HOST:PORT", help="Ask this control plane what it sent.")
 @options.namespace_option
-@options.mesh_option
-def check(pods: tuple[str, ...], file: str, monitoring: tuple[str, ...], namespace: str, mesh: str) -> None:
+@reach_options
+def check(pods: tuple[str, ...], file: str, namespace: str, reach: Reach) -> None:
     """Show the policies of a proxy, by action, with the number of their rules."""
     from mizzen.diagnose import dump
     from mizzen.diagnose.tables import authorization
@@ -33,10 +33,10 @@ def check(pods: tuple[str, ...], file: str, monitoring: tuple[str, ...], namespa
     if bool(pods) == bool(file):
         raise MizzenError(f"expecting pod name or config dump, found: {len(pods) + bool(file)}")
     if file:
-        text = targets.read_file(file)
-    elif monitoring:
-        name = targets.qualify(pods[0], namespace or options.DEFAULT_NAMESPACE)
-        text = views.read_sent(monitoring, name)
+        found = dump.parse_dump(targets.read_file(file))
+    elif views.names_control_plane(reach):
+        found = views.find_sent(reach, targets.qualify(pods[0], namespace or options.DEFAULT_NAMESPACE))
     else:
-        text = targets.find_proxy(pods[0], namespace=namespace, mesh=mesh).get("config_dump")
-    click.echo(render.render_table(authorization.build_table(dump.parse_dump(text))), nl=False)
+        proxy = targets.find_proxy(pods[0], namespace=namespace, mesh=reach.mesh)
+        found = dump.parse_dump(proxy.get("config_dump"))
+    click.echo(render.render_table(authorization.build_table(found)), nl=False)

@@ -1,7 +1,8 @@
 """`mizzen describe`: what the mesh does with one pod or Service.
 
-In: a name, and where to look: manifests (`-f`), a proxy's dump (`--file`), a control plane (`--monitoring`), or else
-the local mesh. Out: text as istioctl prints it. What it says is decided in `mizzen.diagnose.describe`.
+In: a name, and where to look: manifests (`-f`), a proxy's dump (`--file`), a control plane (`--monitoring`,
+`--xds-address`), or else the local mesh. Out: text as istioctl prints it. What it says is decided in
+`mizzen.diagnose.describe`.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,6 +12,7 @@ import click
 
 from mizzen.cli import offline, options, views
 from mizzen.cli.groups import AliasGroup
+from mizzen.cli.reach import reach_options
 from mizzen.errors import MizzenError
 
 
@@ -38,11 +40,8 @@ def _looking(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("-f", "--filename", "manifests", multiple=True, metavar="PATH", help="Manifests; repeatable."),
             click.option("--file", "dump_file", default="", help="Envoy's dump of the described proxy, `-` for stdin."),
             click.option("--meshConfigFile", "mesh_file", default="", metavar="FILE", help="Mesh config of -f."),
-            click.option(
-                "--monitoring", multiple=True, metavar="HOST:PORT", help="Ask this control plane for proxies' dumps."
-            ),
             options.namespace_option,
-            options.mesh_option,
+            reach_options,
         )
     )(function)
 
@@ -59,7 +58,7 @@ def describe_pod(pod: str | None, ignore_unmeshed: bool, **where: Any) -> None:
     if not pod:
         raise MizzenError("expecting pod name")
     with offline.collector_off():
-        view = views.View(views.Request(**where))
+        view = views.View(views.Request(mesh=where["reach"].mesh, **where))
         found = view.find_pod(pod)
         _say(pods.describe_pod(found, warn_unmeshed=not ignore_unmeshed))
         if not pods.has_proxy(found):
@@ -83,7 +82,7 @@ def describe_service(service: str | None, **where: Any) -> None:
     if not service:
         raise MizzenError("expecting service name")
     with offline.collector_off():
-        view = views.View(views.Request(**where))
+        view = views.View(views.Request(mesh=where["reach"].mesh, **where))
         found = view.find_service(service)
         _say(overview.describe_whole_service(view.engine, found, _outside(view)))
 

@@ -1,6 +1,6 @@
 """What the command line can see of a mesh: its objects, and what its proxies hold.
 
-In: manifests (`-f`), a file with one proxy's dump (`--file`), a control plane (`--monitoring`), or a local mesh. Out: a
+In: manifests (`-f`), a file with one proxy's dump (`--file`), a control plane, or a local mesh. Out: a
 `View`. Objects come from the manifests, completed as a mesh would, else from the local mesh. A proxy's dump is its
 Envoy's own where that can be asked, else the control plane's word, else what would be compiled from the objects.
 """
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mizzen.cli import offline, targets
+from mizzen.cli import offline, planes, targets
+from mizzen.cli.reach import Reach
 from mizzen.errors import MizzenError
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     manifests: tuple[str, ...] = ()
     mesh_file: str = ""
     dump_file: str = ""
-    monitoring: tuple[str, ...] = ()
+    reach: Reach = Reach()
+    """The control plane to ask for proxies' dumps, if one is named."""
     mesh: str = ""
     namespace: str = ""
 
@@ -101,8 +103,8 @@ class View:
         if not pods.has_proxy(pod):
             return None
         name = f"{pod.metadata.name}.{pod.metadata.namespace}"
-        if self._request.monitoring:
-            return dump.parse_dump(read_sent(self._request.monitoring, name))
+        if names_control_plane(self._request.reach):
+            return find_sent(self._request.reach, name)
         if self._state is not None:
             return dump.parse_dump(targets.find_proxy(name, namespace="", mesh=self._request.mesh).get("config_dump"))
         return self._compiled(pod)
@@ -155,6 +157,20 @@ def _hint(objects: "Mapping[Key, Any]", kind: str, name: str, namespace: str) ->
     near = elsewhere or [key for key in keys if key.namespace == namespace]
     shown = ", ".join(f"{key.name}.{key.namespace}" for key in (near or keys)[:5])
     return f" in namespace {namespace}" + (f"; there are {shown}" if shown else f"; there is no {kind} at all")
+
+
+def names_control_plane(reach: Reach) -> bool:
+    """Whether the command line names a control plane, rather than leaving it to the local mesh."""
+    return bool(reach.monitoring or reach.access)
+
+
+def find_sent(reach: Reach, name: str) -> "Dump":
+    """What the first control plane that knows the proxy sent it."""
+    for plane in planes.find_planes(reach):
+        found = plane.sent(name)
+        if found is not None:
+            return found
+    raise MizzenError("unable to find config dump in Istiod responses")
 
 
 def read_sent(monitoring: Sequence[str], name: str, *, with_endpoints: bool = False) -> bytes:
