@@ -62,6 +62,8 @@ def resolve(world: World, pod: Workload | None, host: str) -> Resolved:
         for spelling in spellings:
             if spelling in table:
                 return Resolved(addresses=table[spelling], how="the sidecar's name table", service=None)
+    if world.db is None:
+        return Resolved(how="not known: dumps hold no names")
     for spelling in spellings if pod is not None else (name,):
         found = _service(world, spelling)
         if found is not None:

@@ -242,7 +242,10 @@ def _by_name(hop: Hop, cluster: Json, message: Message | None, policy: Policy) -
 
 def _hosts(hop: Hop, cluster: Json, choice: Choice, message: Message | None, policy: Policy) -> Answer:
     """Every kind of host is tried once: hosts that differ in nothing that decides come to the same."""
-    unlike = list(_unlike(hop, choice))[:_WALKED]
+    found = list(_unlike(hop, choice))
+    unlike = found[:_WALKED]
+    if len(found) > _WALKED:
+        hop.journal.hang_on(f"which of {len(found)} unlike endpoints is chosen, of which {_WALKED} were looked at")
     listed = ", ".join(f"{host} {host.health or 'HEALTHY'}" for host in choice.all[:6])
     more = f" and {len(choice.all) - 6} more" if len(choice.all) > 6 else ""
     hop.journal.note(

@@ -91,7 +91,7 @@ class _Walk:
             pod.reference,
             "name",
             f"{self.request.host} is {address or 'somewhere outside'}",
-            ("by", resolved.how),
+            ("by", "as asked" if self.request.address else resolved.how),
             ("addresses", ", ".join(resolved.addresses) if len(resolved.addresses) > 1 else ""),
             state="ok" if resolved.exists or self.request.address else "fails",
         )

@@ -54,6 +54,12 @@ def test_dumps_come_to_the_same_as_objects():
     assert [s.title for s in found.steps if s.link != "name"] == [s.title for s in address.steps if s.link != "name"]
 
 
+def test_names_are_not_needed_for_http():
+    objects = world_of(SHOP)
+    found = ask(world_dumps.of_dumps([dumped(objects, pod) for pod in objects.pods]), "http://server/")
+    assert (found.outcome, found.status, found.certain) == ("delivered", 200, True)
+
+
 def test_who_a_proxy_is_stands_in_its_bootstrap():
     objects = world_of(SHOP)
     pod = objects.find("client.web")
