@@ -27,11 +27,12 @@ def find() -> pathlib.Path | None:
     return path if os.access(path, os.X_OK) else None
 
 
-async def run(folder: pathlib.Path, *arguments: object) -> Answer:
-    """One command line; `folder` is its home."""
+async def run(folder: pathlib.Path, *arguments: object, cluster: pathlib.Path | None = None) -> Answer:
+    """One command line; `folder` is its home, `cluster` the kubeconfig of a cluster that is there."""
     program = find()
     assert program is not None
-    kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(_KUBECONFIG)
+    kubeconfig = cluster or folder / "kubeconfig"
+    if cluster is None:
+        kubeconfig.write_text(_KUBECONFIG)
     environ = {"HOME": str(folder), "PATH": os.defpath, "TZ": "UTC"}
     return await programs.run(program, "--kubeconfig", kubeconfig, *arguments, environ=environ)

@@ -6,6 +6,7 @@ algorithm, and refuses whatever lacks an expiry, an audience or a consistent sub
 server is another verifier.
 """
 
+import base64
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
@@ -99,10 +100,19 @@ def _algorithm(key: Any) -> str:
 
 def key_id(key: PublicKey) -> str:
     """A name for the key, made of its content."""
+    return _fingerprint(key).hex()[:32]
+
+
+def kubernetes_key_id(key: PublicKey) -> str:
+    """The name that an API server of Kubernetes gives the key in its tokens."""
+    return base64.urlsafe_b64encode(_fingerprint(key)).rstrip(b"=").decode()
+
+
+def _fingerprint(key: PublicKey) -> bytes:
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     digest = hashes.Hash(hashes.SHA256())
     digest.update(der)
-    return digest.finalize().hex()[:32]
+    return digest.finalize()
 
 
 class TokenIssuer:
@@ -155,7 +165,8 @@ class KeyTokenVerifier:
         audiences: Sequence[str] = (AUDIENCE,),
         issuer: str = ISSUER,
     ) -> None:
-        self._keys: Mapping[str, PublicKey] = {key_id(key): key for key in keys}
+        self._keys: Mapping[str, PublicKey] = {name(key): key for key in keys for name in (key_id, kubernetes_key_id)}
+        self._only = keys[0] if len(keys) == 1 else None
         self._clock = clock
         self._audiences = frozenset(audiences)
         self._issuer = issuer
@@ -170,8 +181,8 @@ class KeyTokenVerifier:
         return account
 
     def _select_key(self, name: str | None) -> PublicKey:
-        if name is None and len(self._keys) == 1:
-            return next(iter(self._keys.values()))
+        if name is None and self._only is not None:
+            return self._only
         key = self._keys.get(name) if name is not None else None
         if key is None:
             raise AuthorityError("the token is signed by an unknown key")

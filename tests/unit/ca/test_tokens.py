@@ -1,11 +1,13 @@
 """Tokens of the local mesh: good ones name their account, everything else is refused."""
 
 import base64
+import hashlib
 import json
 from typing import Any
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from mizzen.ca import tokens
@@ -149,6 +151,17 @@ async def test_token_of_an_unknown_key_is_refused() -> None:
     forged = jwt.encode(claims(), stranger, algorithm="ES256")
     with pytest.raises(AuthorityError, match="signature"):
         await verifier().verify(forged)
+
+
+@pytest.mark.parametrize(("key", "algorithm"), [(KEY, "ES256"), (RSA_KEY, "RS256")])
+async def test_an_api_server_names_its_key_otherwise(key: Any, algorithm: str) -> None:
+    name = base64.urlsafe_b64encode(
+        hashlib.sha256(
+            key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        ).digest()
+    )
+    token = jwt.encode(claims(), key, algorithm=algorithm, headers={"kid": name.decode().rstrip("=")})
+    assert await verifier(KEY, RSA_KEY).verify(token) == ("shop", "cart")
 
 
 async def test_token_without_key_id_needs_a_single_key() -> None:
