@@ -17,6 +17,8 @@ from mizzen.model import names as forms
 
 _virtual = Index("VirtualService", "all traced", lambda _key, _virtual: ((),))
 
+_rules = Index("DestinationRule", "all traced", lambda _key, _rule: ((),))
+
 _REGISTRY = "add a ServiceEntry for the host, or set outboundTrafficPolicy to ALLOW_ANY"
 
 
@@ -62,10 +64,9 @@ def _missing_subset(case: Case, key: forms.SubsetKey, client: Workload, known: s
     labels = destination_rules.selector_labels(case.db, client.namespace, tuple(sorted(client.labels.items())))
     rule = destination_rules.destination_rule(case.db, client.namespace, key.host, known.namespace, labels)
     route = case.origin("route", "filter_chain")
-    hidden = _hidden_rule(case, key, client)
+    hidden = _hidden_rule(case, key, client, known)
     if hidden is not None:
-        reason = f"{case.world.cause(hidden)} defines subset {key.subset}, and {client.reference} does not see it"
-        return case.blame(hidden, reason, "export the DestinationRule to the client's namespace")
+        return hidden
     if rule is None:
         reason = f"no DestinationRule of {key.host} applies to {client.reference}, so there is no subset {key.subset}"
     else:
@@ -76,19 +77,22 @@ def _missing_subset(case: Case, key: forms.SubsetKey, client: Workload, known: s
     return Found(cause=route or (case.world.cause(rule.keys[0]) if rule else None), reason=reason, fix=fix)
 
 
-def _hidden_rule(case: Case, key: forms.SubsetKey, client: Workload) -> Key | None:
-    """A rule with the subset that the client does not see."""
-    for namespace in _namespaces(case):
-        for rule in destination_rules.merged_rules(case.db, namespace, key.host):
+def _hidden_rule(case: Case, key: forms.SubsetKey, client: Workload, known: services.Service) -> Found | None:
+    """A rule with the subset that the client does not go by."""
+    for written in case.db.lookup(_rules, ()):
+        for rule in destination_rules.merged_rules(case.db, written[1], key.host):
+            if rule.subset(key.subset) is None:
+                continue
+            where = case.world.cause(rule.keys[0])
+            looked_at = (client.namespace, known.namespace, mesh.root_namespace(case.db))
+            if rule.namespace not in looked_at:
+                reason = f"{where} defines subset {key.subset}, and stands where {client.reference} does not look"
+                return case.blame(rule.keys[0], reason, f"move the DestinationRule to namespace {known.namespace}")
             default = tuple(mesh.mesh_config(case.db).default_destination_rule_export_to)
-            sees = services.audience(rule.export_to, default, rule.namespace).includes(client.namespace)
-            if rule.subset(key.subset) is not None and not sees:
-                return rule.keys[0]
+            if not services.audience(rule.export_to, default, rule.namespace).includes(client.namespace):
+                reason = f"{where} defines subset {key.subset}, and {client.reference} does not see it"
+                return case.blame(rule.keys[0], reason, f"add {client.namespace} to its exportTo")
     return None
-
-
-def _namespaces(case: Case) -> list[str]:
-    return sorted({*services.namespaces(case.db), *(pod.namespace for pod in case.world.pods)})
 
 
 # -- hosts that a client does not know -------------------------------------------------------------------------------
