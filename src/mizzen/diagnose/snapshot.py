@@ -5,7 +5,7 @@ asks for by name are followed as Envoy follows them: routes, extensions and secr
 name, endpoints of EDS clusters.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -31,6 +31,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     sets: Mapping[str, ResourceSet]
     printed: Mapping[str, Printed]
+    subscriptions: tuple[tuple[str, frozenset[str] | None], ...] = ()
+    """The type URLs that the proxy asks for, each with the names; None for everything."""
 
 
 def take_snapshot(db: Engine, proxy: Proxy) -> Snapshot:
@@ -41,28 +43,17 @@ def take_snapshot(db: Engine, proxy: Proxy) -> Snapshot:
     }
     printed = {kind: print_set(found) for kind, found in sets.items()}
     asked = references.find_references(printed["clusters"].values(), printed["listeners"].values())
-    for kind, type_url, names in (
-        ("routes", resource.ROUTE, asked.routes),
-        ("endpoints", resource.ENDPOINT, asked.endpoints),
-        ("extensions", resource.EXTENSION, asked.extensions),
-        ("secrets", resource.SECRET, asked.secrets),
-    ):
-        sets[kind] = snapshot.resources(db, proxy, type_url, frozenset(names))
+    names = {
+        "routes": (resource.ROUTE, frozenset(asked.routes)),
+        "endpoints": (resource.ENDPOINT, frozenset(asked.endpoints)),
+        "extensions": (resource.EXTENSION, frozenset(asked.extensions)),
+        "secrets": (resource.SECRET, frozenset(asked.secrets)),
+    }
+    for kind, (type_url, wanted) in names.items():
+        sets[kind] = snapshot.resources(db, proxy, type_url, wanted)
         printed[kind] = print_set(sets[kind])
-    return Snapshot(sets=sets, printed={kind: printed[kind] for kind in KINDS})
-
-
-def subscriptions(taken: Snapshot) -> Iterator[tuple[str, frozenset[str] | None]]:
-    """The type URLs that the proxy asks for, each with the names; None for everything."""
-    asked = references.find_references(taken.printed["clusters"].values(), taken.printed["listeners"].values())
-    yield from ((resource.CLUSTER, None), (resource.LISTENER, None))
-    for type_url, names in (
-        (resource.ROUTE, asked.routes),
-        (resource.ENDPOINT, asked.endpoints),
-        (resource.EXTENSION, asked.extensions),
-        (resource.SECRET, asked.secrets),
-    ):
-        yield type_url, frozenset(names)
+    subscriptions = ((resource.CLUSTER, None), (resource.LISTENER, None), *names.values())
+    return Snapshot(sets=sets, printed={kind: printed[kind] for kind in KINDS}, subscriptions=subscriptions)
 
 
 def print_set(found: Iterable[resource.Resource]) -> Printed:

@@ -179,9 +179,7 @@ def gateway_servers(db: Engine, workload: GatewayWorkload) -> tuple[GatewayServe
             elif _fits(candidate, accepted):
                 accepted.append(candidate)
             else:
-                _remark(
-                    db, candidate, nth, f"left out, for an earlier server has port {candidate.port}"
-                )
+                _remark(db, candidate, nth, f"left out, for an earlier server has port {candidate.port}")
     return tuple(accepted)
 
 
