@@ -18,9 +18,9 @@ from typing import Any
 import acceptance_material
 import aiohttp
 
+from mizzen.agent.binaries import find_envoy
 from mizzen.agent.bootstrap import document, node
 from mizzen.agent.bootstrap.proxy_config import parse_proxy_config
-from mizzen.agent.binaries import find_envoy
 
 XDS, SDS, ADMIN = "run/xds.sock", "run/sds.sock", "run/admin.sock"
 _FILENAME = re.compile(r'"(?:file://)?(/[^"]+\.(?:pem|crl|key|wasm))"')
