@@ -4,7 +4,6 @@ In: what the command line asks for. Out: an `Answer`. With `--since`, the older 
 replaced in the same engine, so that only what changed between the two runs again.
 """
 
-import gc
 import pathlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from mizzen.analysis.settings import Settings
 from mizzen.api.closed import EFFECTS, effect_of
 from mizzen.api.meta import Key
 from mizzen.api.problems import Problem
-from mizzen.cli import analysis_files, analysis_since
+from mizzen.cli import analysis_files, analysis_since, offline
 from mizzen.cli.analysis_files import Manifests
 from mizzen.cli.analysis_mesh import Mesh
 from mizzen.cli.analysis_output import Placed
@@ -58,13 +57,8 @@ class Answer(NamedTuple):
 
 def analyze(asked: Asked, stdin: bytes = b"") -> Answer:
     """Read, analyse, filter and place."""
-    was_on = gc.isenabled()
-    gc.disable()  # nearly everything that is made lives until the end
-    try:
+    with offline.collector_off():
         return _analyze(asked, stdin)
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _analyze(asked: Asked, stdin: bytes) -> Answer:
