@@ -17,8 +17,9 @@ test-kube: system venv
 	scripts/test-kube-parts
 	$(PYTEST) tests/kube
 
-# The real istioctl against Mizzen. Needs Go; building istioctl costs minutes of two cores, once.
+# The real istioctl against Mizzen. Needs Go; building istioctl costs five minutes of two cores, once.
 test-istioctl: system venv
+	scripts/test-kube-parts
 	scripts/test-istioctl
 	MIZZEN_NO_SKIPS=1 $(PYTEST) tests/istioctl
 
