@@ -30,7 +30,10 @@ def settle(journal: Journal, what: str, ways: Sequence[Way]) -> Answer:
         groups.setdefault(way.answer.key, []).append(way)
     ranked = sorted(groups.values(), key=lambda group: -sum(way.weight for way in group))
     chosen = max(ranked[0], key=lambda way: way.weight)
+    passed = list(journal.passages)
     journal.adopt(chosen.journal)
+    journal.passages = passed
+    journal.fork(way.journal for way in ways)
     if len(ranked) > 1:
         total = sum(way.weight for way in ways) or 1.0
         shown = "; ".join(_describe(group, total) for group in ranked[:_SHOWN])

@@ -10,7 +10,7 @@ from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace import branches, filter_chains, http, listeners, policies, rbac, tls, upstream
 from mizzen.diagnose.trace.hop import Hop
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Passage
 from mizzen.diagnose.trace.wire import Peer
 
 CONNECTION_MANAGER = ".http_connection_manager."
@@ -35,6 +35,7 @@ def serve(hop: Hop, chosen: listeners.Chosen) -> Answer:
     if found.chain is None:
         return _no_chain(hop, found, seen, listener)
     _note_chain(hop, found, seen)
+    hop.journal.passages.append(Passage(side=hop.side, listener=dump.text(listener, "name"), chain=found.chain))
     receiving = tls.server(hop.world, hop.pod, hop.held, found.chain)
     refused, onward = _handshake(hop, receiving)
     return refused if refused is not None else _filters(onward, found.chain)

@@ -7,7 +7,7 @@ of which the one that is followed is taken over.
 from collections.abc import Iterable
 
 from mizzen.diagnose.trace.request import Message
-from mizzen.diagnose.trace.verdict import Cause, Link, State, Step
+from mizzen.diagnose.trace.verdict import Cause, Link, Passage, State, Step
 
 
 class Journal:
@@ -20,6 +20,18 @@ class Journal:
         self.message: Message | None = None
         self.policy = ""
         self.first_log: tuple[int, str, str] | None = None
+        self.passages: list[Passage] = []
+        self.forks: list[tuple[Passage, ...]] = []
+        """How it may go on after the passages, where that is left open."""
+
+    @property
+    def ways(self) -> tuple[tuple[Passage, ...], ...]:
+        """All that a connection may pass, each from start to end."""
+        return tuple((*self.passages, *fork) for fork in self.forks or [()])
+
+    def fork(self, branches: Iterable["Journal"]) -> None:
+        """It goes on in one of these ways."""
+        self.forks = [way for branch in branches for way in branch.ways]
 
     def note(
         self,
@@ -61,3 +73,5 @@ class Journal:
         self.message = followed.message or self.message
         self.policy = followed.policy or self.policy
         self.first_log = followed.first_log or self.first_log
+        self.passages += followed.passages
+        self.forks = followed.forks

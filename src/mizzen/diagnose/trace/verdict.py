@@ -73,6 +73,17 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """The object that made what was chosen."""
 
 
+class Passage(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a connection was taken: by a filter chain of a proxy, or by the program of a pod."""
+
+    side: str
+    """The pod, as `NAME.NAMESPACE`."""
+    listener: str = ""
+    """Empty for a program."""
+    chain: Any = None
+    """The filter chain as protobuf JSON."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What comes back to whoever called: an HTTP response, or the way in which the connection failed."""
 
@@ -129,11 +140,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """The `request.Message` that arrives at the end, or None for other protocols."""
     policy: str = ""
     """The authorization rule that decided, as Envoy names it."""
+    ways: tuple[tuple[Passage, ...], ...] = ()
+    """What a connection passes: one way for each choice that is left open, as that of an endpoint."""
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
     """The verdict as `mizzen trace -o json` prints it."""
-    plain = msgspec.to_builtins(msgspec.structs.replace(trace, message=None))
+    plain = msgspec.to_builtins(msgspec.structs.replace(trace, message=None, ways=()))
     names = ("steps", "outcome", "status", "flag", "details", "certain", "depends_on", "link", "cause", "fix")
     document = {name: plain[name] for name in names}
     for step in document["steps"]:

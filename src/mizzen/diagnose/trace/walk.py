@@ -13,7 +13,7 @@ from mizzen.diagnose.trace.causes import find
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.journal import Journal
 from mizzen.diagnose.trace.request import Request
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Trace
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Passage, Trace
 from mizzen.diagnose.trace.wire import Certificate, Hello, Wire
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.errors import MizzenError
@@ -50,6 +50,7 @@ def trace(world: World, request: Request) -> Trace:
         shares=journal.shares,
         message=journal.message,
         policy=journal.policy,
+        ways=journal.ways,
     )
 
 
@@ -294,7 +295,9 @@ class _Walk:
             reason = f"Service {key.namespace}/{key.name} {lacks}"
             journal.note(_NETWORK, "endpoint", reason, state="fails")
             about = ("service", key.namespace, key.name, str(wire.port))
-            return self._refused(_NETWORK, reason, "endpoint", about)
+            journal.hang_on(f"how the network answers for {wire.address}:{wire.port}, where nobody is")
+            refused = self._refused(_NETWORK, reason, "endpoint", about)
+            return msgspec.structs.replace(refused, transport="delayed_connect_error:_No_route_to_host")
         listed = ", ".join(f"{target.address}:{target.port}" for target in targets[:6])
         journal.note(_NETWORK, "endpoint", f"kube-proxy chooses among {listed}")
         ways = []
@@ -327,6 +330,7 @@ class _Walk:
                 journal.hang_on(f"what the program of {pod.reference} does with TLS that it does not speak")
                 return refused
         journal.message = wire.message
+        journal.passages.append(Passage(side=pod.reference))
         journal.note(pod.reference, "application", f"the program at {where} answers")
         return self._delivered(pod.reference, pod.reference)
 

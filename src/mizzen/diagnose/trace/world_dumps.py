@@ -99,7 +99,8 @@ def differences(sent: Holdings, actual: Holdings) -> tuple[str, ...]:
             if name not in theirs:
                 found.append(f"{kind[:-1]} {name} is not in the proxy")
             elif name in mine and _plain(_bare(mine[name])) != _plain(_bare(theirs[name])):
-                found.append(f"{kind[:-1]} {name} is not what the control plane says")
+                detail = _detail(_bare(mine[name]), _bare(theirs[name]))
+                found.append(f"{kind[:-1]} {name} is not what the control plane says{detail}")
     return tuple(found)
 
 
@@ -111,6 +112,19 @@ def _bare(message: Json) -> Any:
     return sorted(
         [str(h), h.is_healthy, h.weight, h.priority, h.locality, endpoints.socket_labels(h.metadata)] for h in hosts
     )
+
+
+def _detail(mine: Any, theirs: Any) -> str:
+    """Of hosts: the first that one side has and the other has not, or has otherwise."""
+    if not isinstance(mine, list) or not isinstance(theirs, list):
+        return ""
+    lacks = next((item for item in mine if item not in theirs), None)
+    has = next((item for item in theirs if item not in mine), None)
+    return f": {_words(lacks)} is told, {_words(has)} is there"
+
+
+def _words(item: Any) -> str:
+    return " ".join(str(part) for part in item if part not in ("", True)) if item else "nothing else"
 
 
 def _plain(value: Any) -> Any:

@@ -64,14 +64,15 @@ def _unserved(case: Case, pod: Workload, host: str) -> Found:
     """A gateway that has no virtual host for the host."""
     served = _served(case, pod)
     open_for = [key for key, gateway in served if _takes_host(gateway, host, case.request.port)]
-    refs = bound_virtual_services(case, host)
+    bound = {f"{key.namespace}/{key.name}" for key, _ in served}
+    here = {f"{key.namespace}/{key.name}" for key in open_for}
+    refs = [ref for ref in bound_virtual_services(case, host) if _is_meant(ref, host, bound - here)]
     if not refs:
         reason = f"no VirtualService speaks for {host}"
         fix = f"create a VirtualService with host {host} and the gateway"
         return Found(cause=case.world.cause(open_for[0]) if open_for else None, reason=reason, fix=fix)
     ref = refs[0]
     where = case.world.cause(ref.key)
-    bound = {f"{key.namespace}/{key.name}" for key, _ in served}
     if not bound & set(ref.gateways):
         return _unbound(case, ref, open_for)
     if not any(f"{key.namespace}/{key.name}" in ref.gateways for key in open_for):
@@ -84,6 +85,12 @@ def _unserved(case: Case, pod: Workload, host: str) -> Found:
         reason = f"{where} is not exported to {pod.namespace}, where the gateway runs"
         return case.blame(ref.key, reason, f"add {pod.namespace} to its exportTo")
     return case.blame(ref.key, f"{where} gives the gateway no route for {host}", "look at its hosts and matches")
+
+
+def _is_meant(ref: VirtualServiceRef, host: str, elsewhere: set[str]) -> bool:
+    """Whether a VirtualService speaks for the host, rather than for all hosts of another port."""
+    by_name = any(h != "*" and forms.matches(h, host) for h in ref.hosts)
+    return by_name or not elsewhere & set(ref.gateways)
 
 
 def _unbound(case: Case, ref: VirtualServiceRef, open_for: list[Key]) -> Found:
@@ -125,13 +132,20 @@ def no_listener(case: Case) -> Found:
         key = written[0][0]
         return case.blame(key, f"{case.world.cause(key)} has port {port}, and no Service leads there", _SERVICE)
     host = case.request.host.lower()
-    any_gateway = next((entry for entry in all_gateways(case) if _takes_host(entry[1], host)), None)
+    fitting = [entry for entry in all_gateways(case) if _takes_host(entry[1], host)]
+    any_gateway = max(fitting, key=lambda entry: _closeness(entry[1], host), default=None)
     fix = f"add a server with port {port} to a Gateway"
     if any_gateway is None:
         return Found(reason=case.answer.reason, fix=fix)
     listed = ", ".join(str(p) for p in sorted(_ports(any_gateway[1])))
     reason = f"no Gateway has a server on port {port}; {case.world.cause(any_gateway[0])} has {listed}"
     return case.blame(any_gateway[0], reason, fix)
+
+
+def _closeness(gateway: Gateway, host: str) -> tuple[bool, int]:
+    """How closely a Gateway's hosts name the host."""
+    written = [h.rpartition("/")[2] for server in gateway.spec.servers for h in server.hosts]
+    return max((forms.specificity(h) for h in written if forms.matches(h, host)), default=(False, 0))
 
 
 _SERVICE = "correct the ports of the gateway's Service"
