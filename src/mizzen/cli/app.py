@@ -31,6 +31,7 @@ COMMANDS = {
     ),
     "admin": Entry("mizzen.cli.admin:admin", "Look after the control plane: what it logs.", ("istiod",)),
     "trace": Entry("mizzen.cli.trace:trace", "Tell what a request will meet, link by link, and why."),
+    "tls-check": Entry("mizzen.cli.tls_check:tls_check", "Tell whether clients and servers agree about TLS."),
     "precheck": Entry("mizzen.cli.precheck:precheck", "Check whether it is safe to install or upgrade."),
     "bug-report": Entry(
         "mizzen.cli.bug_report:bug_report", "Collect logs, dumps and objects in one archive, secrets cut out."

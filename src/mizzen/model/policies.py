@@ -69,6 +69,16 @@ def namespace_mode(db: Engine, namespace: str) -> Mode:
 
 
 @query
+def deciding_peer(db: Engine, namespace: str, labels: Labels, port: int) -> PeerAuthentication | None:
+    """The policy that gives a workload's port its mode; None where nobody says anything and PERMISSIVE stands."""
+    own = _workload_policy(db, namespace, labels)
+    if own is not None and (_mode(own.spec.port_level_mtls.get(port)) or _mode(own.spec.mtls)):
+        return own
+    levels = (general(db, level) for level in dict.fromkeys((namespace, mesh.root_namespace(db))))
+    return next((policy for policy in levels if policy is not None and _mode(policy.spec.mtls)), None)
+
+
+@query
 def general(db: Engine, namespace: str) -> PeerAuthentication | None:
     """The policy of a whole namespace: the oldest that selects nothing."""
     return next((p for p in _peers(db, namespace) if is_general(p)), None)

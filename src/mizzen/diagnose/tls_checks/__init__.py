@@ -1,0 +1,10 @@
+"""Whether clients and servers agree about TLS: for one pair, and for every pair of a mesh.
+
+    servers     what a server's port demands by its policies, and what its listener really takes
+    clients     what a client's proxy speaks to a Service's port, and the rule by which it does
+    checks      one client against one port: the verdict, the reason, the objects behind both sides
+    matrix      all clients against all ports; pairs that are alike stand together
+    report      rows and JSON
+
+How a connection fares is asked of `trace`, so that the two can never differ. In: a `World` with objects.
+"""

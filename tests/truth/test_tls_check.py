@@ -1,0 +1,103 @@
+"""`tls-check --all` over a mesh of mixed modes, written down before the first connection, and the connections then."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import tls_mesh
+import traffic_mesh
+from local_mesh import LocalMesh, running
+from tls_observed import observe
+from traffic_mesh import TrafficMesh
+
+from mizzen.local import observer
+
+
+class Foretold(msgspec.Struct, frozen=True, kw_only=True):
+    """One pair of the prediction file."""
+
+    client: str
+    host: str
+    port: int
+    protocol: str
+    server: str
+    verdict: str
+    assumes: str
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrafficMesh]:
+    manifests = tmp_path_factory.mktemp("tls") / "manifests"
+    manifests.mkdir()
+    traffic_mesh.lay_programs(manifests)
+    (manifests / "base.yaml").write_text(tls_mesh.build_base())
+    with running(LocalMesh(manifests, f"tls-{os.getpid()}")) as local:
+        mesh = TrafficMesh(local)
+        mesh.apply("services", tls_mesh.build_services())
+        assert not mesh.errors(), "\n".join(mesh.errors())
+        yield mesh
+        assert observer.rejections(local.proxies()) == {}
+
+
+@pytest.fixture(scope="module")
+def foretold(mesh: TrafficMesh, tmp_path_factory: pytest.TempPathFactory) -> tuple[Foretold, ...]:
+    """The predictions, from the manifests alone: the mesh is told nothing and asked nothing but its pods' addresses."""
+    path = tmp_path_factory.mktemp("foretold") / "predictions.json"
+    done = mesh.local.run(
+        "tls-check",
+        "--all",
+        "-o",
+        "json",
+        "-f",
+        str(mesh.local.manifests),
+        "-f",
+        str(mesh.local.layout.config),
+        check=False,
+        seconds=300,
+    )
+    assert done.returncode == 1, done.stderr
+    path.write_text(done.stdout)
+    return tuple(_read(json.loads(path.read_text())))
+
+
+def _read(checks: list[dict[str, object]]) -> Iterator[Foretold]:
+    wanted = {(name, port): (protocol, server) for name, port, protocol, server in tls_mesh.targets()}
+    clients = {f"{name}.{space}": name for name, space in tls_mesh.CLIENTS.items()}
+    for check in checks:
+        client = check["client"]
+        assert isinstance(client, dict)
+        place = (str(check["host"]), int(str(check["port"])))
+        if client["pod"] in clients and place in wanted:
+            protocol, server = wanted[place]
+            yield Foretold(
+                client=clients[client["pod"]],
+                host=place[0],
+                port=place[1],
+                protocol=protocol,
+                server=server,
+                verdict=str(check["verdict"]),
+                assumes=str(check["assumes"]),
+            )
+
+
+def test_every_certain_verdict_comes_true(mesh: TrafficMesh, foretold: tuple[Foretold, ...]) -> None:
+    assert len({(pair.host, pair.port) for pair in foretold}) >= 30
+    met = [(pair, _observe(mesh, pair)) for pair in foretold]
+    print(
+        "\n".join(
+            f"{seen:12} {pair.verdict:12} {pair.client:8} {pair.host}:{pair.port} {pair.assumes}" for pair, seen in met
+        )
+    )
+    certain = [(pair, seen) for pair, seen in met if not pair.assumes]
+    print(f"{len(met)} pairs, {len(certain)} certain: {dict(Counter(pair.verdict for pair, _ in certain))}")
+    wrong = [f"{pair}: {seen}" for pair, seen in certain if seen != pair.verdict]
+    assert not wrong, "\n".join(wrong)
+    assert {pair.verdict for pair, _ in certain} >= {"OK", "TLS", "PLAINTEXT", "CONFLICT"}
+    assert len(certain) >= 0.85 * len(met)
+
+
+def _observe(mesh: TrafficMesh, pair: Foretold) -> str:
+    return observe(mesh, pair.client, pair.host, pair.port, pair.protocol, pair.server)
