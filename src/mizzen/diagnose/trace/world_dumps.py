@@ -105,13 +105,14 @@ def differences(sent: Holdings, actual: Holdings) -> tuple[str, ...]:
 
 
 def _bare(message: Json) -> Any:
-    """A resource as it is compared: of an assignment its hosts, since Envoy rewrites what is around them."""
+    """A resource as it is compared: of an assignment its hosts, since Envoy rewrites what is around them.
+
+    Their health is left out: Envoy says unhealthy of hosts that it has ejected itself.
+    """
     if "clusterName" not in message:
         return message
     hosts = endpoints.choose({}, message).all
-    return sorted(
-        [str(h), h.is_healthy, h.weight, h.priority, h.locality, endpoints.socket_labels(h.metadata)] for h in hosts
-    )
+    return sorted([str(h), h.weight, h.priority, h.locality, endpoints.socket_labels(h.metadata)] for h in hosts)
 
 
 def _detail(mine: Any, theirs: Any) -> str:
@@ -124,7 +125,7 @@ def _detail(mine: Any, theirs: Any) -> str:
 
 
 def _words(item: Any) -> str:
-    return " ".join(str(part) for part in item if part not in ("", True)) if item else "nothing else"
+    return " ".join(str(part) for part in item if part != "") if item else "nothing else"
 
 
 def _plain(value: Any) -> Any:
