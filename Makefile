@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-kube check bench venv system clean
+.PHONY: demo test test-kube test-istioctl check bench venv system clean
 
 demo: system venv
 	$(BIN)/python samples/demo.py
@@ -17,7 +17,7 @@ test-kube: system venv
 	scripts/test-kube-parts
 	$(PYTEST) tests/kube
 
-# The real istioctl against Mizzen. Needs Go; building istioctl costs five minutes of two cores, once.
+# The real istioctl against Mizzen. Needs Go; building istioctl costs six minutes of two cores, once.
 test-istioctl: system venv
 	scripts/test-kube-parts
 	scripts/test-istioctl
