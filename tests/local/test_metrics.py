@@ -226,13 +226,8 @@ def check_server(found: dict[str, Series]) -> None:
         labels(plain, stranger("source"), SERVICE, http(200)): 8,
     }
     check_requests(found, requests)
-    # Over TCP a peer is known by its certificate alone.
-    certified = stranger("source") | {
-        "source_principal": CLIENT["source_principal"],
-        "source_workload_namespace": "counted",
-    }
     connections = {
-        labels(TAKES, certified, SERVICE, TCP): (5, 300, 700),
+        labels(TAKES, CLIENT, SERVICE, TCP): (5, 300, 700),
         labels(plain, stranger("source"), SERVICE, TCP): (2, 100, 50),
     }
     check_connections(found, connections)

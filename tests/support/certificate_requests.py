@@ -8,14 +8,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509 import verification
 from cryptography.x509.oid import NameOID
 
+from mizzen.ca import certificates
 
-def make_request(key=None, *, names: tuple[str, ...] = (), common_name: str = "") -> str:
-    """A PEM request signed by `key` (a new P-256 key), asking for the URIs `names`."""
+
+def make_request(key=None, *, names: tuple[str, ...] = (), common_name: str = "", record: str = "") -> str:
+    """A PEM request signed by `key` (a new P-256 key), asking for the URIs `names` and a workload's record."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)] if common_name else []
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(subject))
-    if names:
-        alternatives = [x509.UniformResourceIdentifier(name) for name in names]
+    if names or record:
+        alternatives: list[x509.GeneralName] = [x509.UniformResourceIdentifier(name) for name in names]
+        if record:
+            text = record.encode()
+            alternatives.append(x509.OtherName(certificates.RECORD, bytes([12, len(text)]) + text))
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
@@ -30,8 +35,8 @@ def read_chain(texts) -> tuple[list[x509.Certificate], list[x509.Certificate]]:
 
 
 def verify_chain(chain, roots, moment: float) -> list[str]:
-    """The URI names of `chain[0]` as a peer that trusts `roots` reads them at `moment`; raises VerificationError."""
+    """The names of `chain[0]` as a peer that trusts `roots` reads them at `moment`; raises VerificationError."""
     store = verification.Store(list(roots))
     policy = verification.PolicyBuilder().store(store).time(datetime.datetime.fromtimestamp(moment, datetime.UTC))
     verified = policy.build_client_verifier().verify(chain[0], list(chain[1:]))
-    return [name.value for name in verified.subjects or ()]
+    return [name.value for name in verified.subjects or () if not isinstance(name, x509.OtherName)]

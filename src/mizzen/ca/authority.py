@@ -139,10 +139,11 @@ class Authority:
 
     # -- issuing --------------------------------------------------------------------------------------------------
 
-    def issue(self, request_pem: str, identities: Sequence[str], ttl: float = 0) -> tuple[str, ...]:
+    def issue(self, request_pem: str, identities: Sequence[str], ttl: float = 0, record: str = "") -> tuple[str, ...]:
         """A chain for a proved caller: leaf, each intermediate, and the bundle of roots as one text.
 
-        Without a `ttl` the default one is given; one above the maximum is refused, not cut.
+        `record` says which workload the caller is, where the mesh knows. Without a `ttl` the default one is given; one
+        above the maximum is refused, not cut.
         """
         if not identities:
             raise IssueError("CERT_GEN_ERROR", "a certificate needs an identity")
@@ -154,7 +155,7 @@ class Authority:
         except AuthorityError as error:
             raise IssueError("CSR_ERROR", str(error)) from error
         lifetime = ttl if ttl > 0 else min(self._config.default_ttl, self._config.max_ttl)
-        chain = self._sign(request.key, identities, lifetime, request.has_common_name)
+        chain = self._sign(request.key, identities, lifetime, request.has_common_name, record)
         self._remember(certificates.expiry_of(chain[0]))
         texts = [certificates.encode(certificate).decode() for certificate in chain]
         return (*texts, self.bundle.decode())
@@ -166,13 +167,13 @@ class Authority:
         return self._sign(key.public_key(), names, lifetime, common_name=False)
 
     def _sign(
-        self, key: certificates.PublicKey, names: Sequence[str], lifetime: float, common_name: bool
+        self, key: certificates.PublicKey, names: Sequence[str], lifetime: float, common_name: bool, record: str = ""
     ) -> tuple[x509.Certificate, ...]:
         now, signer = self._clock(), self._state.current
         if signer.expiry <= now:
             raise IssueError("CA_NOT_READY", "the authority's own certificate has expired")
         try:
-            leaf = certificates.build_leaf(signer, key, names, now + lifetime, now, common_name)
+            leaf = certificates.build_leaf(signer, key, names, now + lifetime, now, common_name, record)
         except (ValueError, TypeError) as error:
             raise IssueError("CERT_GEN_ERROR", f"the certificate cannot be made: {error}") from error
         return (leaf, *signer.intermediates)

@@ -28,6 +28,10 @@ _LARGEST_REQUEST = 64 * 1024
 _RSA_BITS = range(2048, 8193)
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _LONGEST_COMMON_NAME = 64
+RECORD = x509.ObjectIdentifier("2.25.298649312245503820558681451502027715371")
+"""The kind of name under which a certificate says which workload it was issued to."""
+LONGEST_RECORD = 1024
+_UTF8_STRING = 0x0C
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
@@ -159,12 +163,29 @@ def _general_name(name: str) -> x509.GeneralName:
     return x509.DNSName(name)
 
 
+def _record_name(record: str) -> tuple[x509.GeneralName, ...]:
+    text = record.encode()
+    if not 0 < len(text) <= LONGEST_RECORD:
+        return ()
+    length = bytes([len(text)]) if len(text) < 0x80 else b"\x82" + len(text).to_bytes(2)
+    if 0x80 <= len(text) < 0x100:
+        length = bytes([0x81, len(text)])
+    return (x509.OtherName(RECORD, bytes([_UTF8_STRING]) + length + text),)
+
+
 def build_leaf(
-    signer: Signer, key: PublicKey, names: Sequence[str], end: float, now: float, common_name: bool = False
+    signer: Signer,
+    key: PublicKey,
+    names: Sequence[str],
+    end: float,
+    now: float,
+    common_name: bool = False,
+    record: str = "",
 ) -> x509.Certificate:
     """A certificate for `names` (URIs, addresses or DNS names), good until `end` but never past its signer's chain.
 
-    The subject is empty, or with `common_name` the first name where it is short enough, as in Istio.
+    The subject is empty, or with `common_name` the first name where it is short enough, as in Istio. A `record` is one
+    more name, of a kind (`RECORD`) that nobody takes for an identity.
     """
     subject = x509.Name([])
     if common_name and len(names[0]) <= _LONGEST_COMMON_NAME:
@@ -174,7 +195,7 @@ def build_leaf(
         issuer_id = signer.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
         issuer_key = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id.value)
     usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-    alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
+    alternatives = x509.SubjectAlternativeName([*map(_general_name, names), *_record_name(record)])
     builder = _builder(subject, signer.certificate.subject, key, now - BACKDATE, min(end, signer.expiry))
     builder = builder.add_extension(issuer_key, critical=False)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

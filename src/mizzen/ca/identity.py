@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from mizzen.ca.tokens import ServiceAccount
 from mizzen.errors import AuthorityError
 from mizzen.model.spiffe import Identity, format_spiffe, parse_spiffe
 
@@ -36,6 +37,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """SPIFFE URIs, at least one."""
     method: str
     """`certificate` or `token`."""
+    pod: str = ""
+    """The pod that its token is bound to; empty where nothing proves one."""
 
 
 class Authenticator(Protocol):
@@ -49,8 +52,8 @@ class Authenticator(Protocol):
 class TokenVerifier(Protocol):
     """Checks a bearer token."""
 
-    async def verify(self, token: str) -> tuple[str, str]:
-        """Namespace and service account of a good token; raises AuthorityError for any other."""
+    async def verify(self, token: str) -> ServiceAccount:
+        """Whom a good token speaks for; raises AuthorityError for any other."""
         ...
 
 
@@ -86,9 +89,9 @@ class TokenAuthenticator:
         token = bearer_token(call.metadata)
         if token is None:
             raise AuthorityError("no bearer token")
-        namespace, service_account = await self._verifier.verify(token)
-        identity = Identity(self._trust_domain(), namespace, service_account)
-        return Caller(identities=(format_spiffe(identity),), method="token")
+        account = await self._verifier.verify(token)
+        identity = Identity(self._trust_domain(), account.namespace, account.name)
+        return Caller(identities=(format_spiffe(identity),), method="token", pod=account.pod)
 
 
 class FirstAuthenticator:

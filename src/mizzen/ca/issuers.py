@@ -1,7 +1,7 @@
 """Tokens of an issuer outside the mesh: the rule that trusts one, its key set, and the verifier.
 
 In: the rule of `JWT_RULE`, as istiod takes it (an issuer, audiences, and a key set or where it is), and key sets as
-text. Out: namespace and service account of a good token, whose subject must spell one as Kubernetes does. Key sets are
+text. Out: the service account of a good token, whose subject must spell one as Kubernetes does. Key sets are
 fetched elsewhere (`KeySource`). Only asymmetric keys are taken, each for the algorithms of its own type.
 """
 
@@ -133,8 +133,8 @@ class IssuerTokenVerifier:
         self._keys = keys
         self._clock = clock
 
-    async def verify(self, token: str) -> tuple[str, str]:
-        """Namespace and service account of a good token; raises AuthorityError for any other."""
+    async def verify(self, token: str) -> tokens.ServiceAccount:
+        """Whom a good token speaks for; raises AuthorityError for any other."""
         name = tokens.read_key_id(token)
         if tokens.peek_issuer(token) != self._issuer:
             # Before its key is looked for: strangers' tokens must not make anybody fetch.

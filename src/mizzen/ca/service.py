@@ -6,6 +6,7 @@ A caller may not ask for somebody else's certificate (`ImpersonatedIdentity`): t
 """
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -13,7 +14,7 @@ import grpc
 from mizzen import observe, protos
 from mizzen.ca import certificates
 from mizzen.ca.authority import Authority, IssueError, State
-from mizzen.ca.identity import Authenticator, Call
+from mizzen.ca.identity import Authenticator, Call, Caller
 from mizzen.errors import AuthorityError
 
 SERVICE = "istio.v1.auth.IstioCertificateService"
@@ -66,12 +67,23 @@ def watch_expiry(authority: Authority) -> None:
     authority.on_change(show)
 
 
+Describe = Callable[[Caller, Call], Awaitable[str]]
+"""Which workload a caller is, as a record for its certificate; empty where nobody knows."""
+
+
+async def _describe_nobody(_: Caller, __: Call) -> str:
+    return ""
+
+
 class CertificateService:
     """Answers certificate requests."""
 
-    def __init__(self, authority: Authority, authenticator: Authenticator) -> None:
+    def __init__(
+        self, authority: Authority, authenticator: Authenticator, describe: Describe = _describe_nobody
+    ) -> None:
         self._authority = authority
         self._authenticator = authenticator
+        self._describe = describe
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The handler to add to a grpc.aio server."""
@@ -96,8 +108,9 @@ class CertificateService:
             _ID_ERRORS.inc()
             _log.warning("%s asked for somebody else's certificate", caller.identities[0])
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "request impersonation authentication failure")
+        record = await self._describe(caller, call)
         try:
-            chain = self._authority.issue(request.csr, caller.identities, request.validity_duration)
+            chain = self._authority.issue(request.csr, caller.identities, request.validity_duration, record)
         except IssueError as error:
             await self._refuse(error, caller.identities[0], context)
         _ISSUED.inc()

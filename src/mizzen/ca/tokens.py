@@ -171,8 +171,8 @@ class KeyTokenVerifier:
         self._audiences = frozenset(audiences)
         self._issuer = issuer
 
-    async def verify(self, token: str) -> tuple[str, str]:
-        """Namespace and service account of a good token; raises AuthorityError for any other."""
+    async def verify(self, token: str) -> ServiceAccount:
+        """Whom a good token speaks for; raises AuthorityError for any other."""
         key = self._select_key(read_key_id(token))
         claims = check_signature(token, key, _algorithm(key))
         check_claims(claims, self._issuer, self._audiences, self._clock())
@@ -268,21 +268,36 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def read_account(claims: Mapping[str, Any]) -> tuple[str, str]:
-    """Namespace and service account of the subject; raises AuthorityError where that is none."""
+def read_account(claims: Mapping[str, Any]) -> ServiceAccount:
+    """The subject, with the pod that Kubernetes' own claims bind the token to.
+
+    Raises AuthorityError where the subject is no service account.
+    """
     subject = claims.get("sub")
     parts = subject.removeprefix(_SUBJECT).split(":") if isinstance(subject, str) else []
     if len(parts) != 2 or not str(subject).startswith(_SUBJECT) or not all(parts):
         raise AuthorityError("the token's subject is no service account")
-    return parts[0], parts[1]
+    pod, node = _bound_to(claims, "pod"), _bound_to(claims, "node")
+    return ServiceAccount(
+        namespace=parts[0],
+        name=parts[1],
+        pod=pod.get("name", ""),
+        pod_uid=pod.get("uid", ""),
+        node=node.get("name", ""),
+    )
 
 
-def check_kubernetes_claims(claims: Mapping[str, Any], account: tuple[str, str]) -> None:
-    """Raise AuthorityError where Kubernetes' own claims do not say the same as the subject."""
-    namespace, name = account
+def _bound_to(claims: Mapping[str, Any], what: str) -> dict[str, str]:
     details = claims.get("kubernetes.io")
-    if not isinstance(details, dict) or details.get("namespace") != namespace:
+    found = details.get(what) if isinstance(details, dict) else None
+    return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+
+
+def check_kubernetes_claims(claims: Mapping[str, Any], account: ServiceAccount) -> None:
+    """Raise AuthorityError where Kubernetes' own claims do not say the same as the subject."""
+    details = claims.get("kubernetes.io")
+    if not isinstance(details, dict) or details.get("namespace") != account.namespace:
         raise AuthorityError("the token's claims disagree about its namespace")
     found = details.get("serviceaccount")
-    if not isinstance(found, dict) or found.get("name") != name:
+    if not isinstance(found, dict) or found.get("name") != account.name:
         raise AuthorityError("the token's claims disagree about its service account")

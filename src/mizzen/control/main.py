@@ -35,6 +35,7 @@ from mizzen.control.in_force import InForce
 from mizzen.control.inputs import Inputs
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Address, Options
+from mizzen.control.peer_records import PeerRecords
 from mizzen.control.release import Release, this_release
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
@@ -111,7 +112,8 @@ class ControlPlane:
         self.source = FileSource(options.config) if options.config else None
         self.kube = KubeSource(options.kubernetes) if options.kubernetes is not None else None
         self._pages = self._open_console(authenticator, this_release(config.instance))
-        certificates = CertificateService(self.authority, authenticator)
+        describe = PeerRecords(self.engine, lambda: self.discovery.pusher.ready).describe
+        certificates = CertificateService(self.authority, authenticator, describe)
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
         self.ports: dict[str, int] = {}
         """The ports that are open, by flag."""

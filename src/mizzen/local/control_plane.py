@@ -97,10 +97,10 @@ class Credentials:
         """The bundle that everybody trusts, as PEM."""
         return self.root_file.read_text()
 
-    def issue(self, namespace: str, account: str, audience: str) -> str:
-        """A token of a service account."""
+    def issue(self, namespace: str, account: str, pod: str, audience: str) -> str:
+        """A token of a service account, bound to a pod."""
         audiences = (audience,) if audience else (tokens.AUDIENCE,)
-        return self._issuer.issue(tokens.ServiceAccount(namespace=namespace, name=account), audiences)
+        return self._issuer.issue(tokens.ServiceAccount(namespace=namespace, name=account, pod=pod), audiences)
 
     @property
     def client_token(self) -> Path:

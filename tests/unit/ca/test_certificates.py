@@ -1,5 +1,7 @@
 """Certificates have Istio's fields and hold before a real verifier; requests give their key and nothing else."""
 
+from typing import Any
+
 import pytest
 from certificate_requests import make_request, verify_chain
 from cryptography import x509
@@ -16,7 +18,7 @@ CART = "spiffe://cluster.local/ns/shop/sa/cart"
 ROOT = certificates.build_root("cluster.local", 87_600 * HOUR, 2048, NOW)
 
 
-def leaf(names: tuple[str, ...] = (CART,), end: float = NOW + 24 * HOUR, **options: bool) -> x509.Certificate:
+def leaf(names: tuple[str, ...] = (CART,), end: float = NOW + 24 * HOUR, **options: Any) -> x509.Certificate:
     key = ec.generate_private_key(ec.SECP256R1()).public_key()
     return certificates.build_leaf(ROOT, key, names, end, NOW, **options)
 
@@ -186,3 +188,26 @@ def test_signer_never_shows_its_key() -> None:
         certificates.decode_key(b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n", "ca-key.pem")
     assert "c2VjcmV0" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def records(certificate: x509.Certificate) -> list[bytes]:
+    names = extension(certificate, x509.SubjectAlternativeName).value
+    return [name.value for name in names if isinstance(name, x509.OtherName) and name.type_id == certificates.RECORD]
+
+
+@pytest.mark.parametrize(
+    ("length", "prefix"), [(1, b"\x0c\x01"), (127, b"\x0c\x7f"), (128, b"\x0c\x81\x80"), (1024, b"\x0c\x82\x04\x00")]
+)
+def test_a_record_is_one_more_name_and_changes_no_other(length: int, prefix: bytes) -> None:
+    made = leaf(record="w" * length)
+    assert records(made) == [prefix + b"w" * length]
+    names = extension(made, x509.SubjectAlternativeName)
+    assert names.critical
+    assert len(names.value) == 2
+    assert list(made.subject) == []
+    assert verify_chain([made], [ROOT.certificate], NOW) == [CART]
+
+
+@pytest.mark.parametrize("record", ["", "w" * 1025])
+def test_a_record_that_is_empty_or_too_long_is_left_out(record: str) -> None:
+    assert records(leaf(record=record)) == []

@@ -9,6 +9,7 @@ from mizzen.ca.identity import (
     TokenAuthenticator,
     bearer_token,
 )
+from mizzen.ca.tokens import ServiceAccount
 from mizzen.errors import AuthorityError
 
 CART = "spiffe://cluster.local/ns/shop/sa/cart"
@@ -17,10 +18,10 @@ CART = "spiffe://cluster.local/ns/shop/sa/cart"
 class OneToken:
     """Knows one token."""
 
-    async def verify(self, token: str) -> tuple[str, str]:
+    async def verify(self, token: str) -> ServiceAccount:
         if token != "good":
             raise AuthorityError("the token is not good")
-        return "shop", "cart"
+        return ServiceAccount(namespace="shop", name="cart", pod="cart-0")
 
 
 def domains() -> frozenset[str]:
@@ -85,3 +86,11 @@ async def test_when_none_works_all_reasons_are_told() -> None:
 async def test_nobody_is_believed_without_authenticators() -> None:
     with pytest.raises(AuthorityError):
         await FirstAuthenticator(()).authenticate(Call())
+
+
+async def test_a_tokens_pod_is_known_with_its_caller() -> None:
+    found = await TokenAuthenticator(OneToken(), lambda: "cluster.local").authenticate(
+        Call(metadata={"authorization": "Bearer good"})
+    )
+    assert (found.identities, found.pod) == ((CART,), "cart-0")
+    assert (await CertificateAuthenticator(domains).authenticate(Call(certificate_uris=(CART,)))).pod == ""

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mizzen import observe, protos, settings
 from mizzen.ca import certificates, service, serving, tokens
 from mizzen.ca.authority import Authority, start_self_signed
-from mizzen.ca.identity import CertificateAuthenticator, FirstAuthenticator, TokenAuthenticator
+from mizzen.ca.identity import Call, Caller, CertificateAuthenticator, FirstAuthenticator, TokenAuthenticator
 
 DAY = 86_400.0
 CART = "spiffe://cluster.local/ns/shop/sa/cart"
@@ -21,6 +21,10 @@ METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 KEY = tokens.generate_key()
 AUTH = protos.package("istio.v1.auth")
 CONFIG = settings.Authority(root_overlap=100.0)
+
+
+async def describe(caller: Caller, _: Call) -> str:
+    return f"who is {caller.identities[0]} of {caller.pod};by {caller.method}"
 
 
 class Mesh:
@@ -41,12 +45,14 @@ class Mesh:
             )
         )
         self.server = grpc.aio.server()
-        self.server.add_generic_rpc_handlers([service.CertificateService(self.authority, authenticator).handler()])
+        self.server.add_generic_rpc_handlers(
+            [service.CertificateService(self.authority, authenticator, describe).handler()]
+        )
         self.token_port = self.server.add_secure_port("127.0.0.1:0", self.certificate.credentials(mutual=False))
         self.mutual_port = self.server.add_secure_port("127.0.0.1:0", self.certificate.credentials(mutual=True))
 
     def token(self, lifetime: float = 3600.0) -> str:
-        account = tokens.ServiceAccount(namespace="shop", name="cart")
+        account = tokens.ServiceAccount(namespace="shop", name="cart", pod="cart-0")
         return tokens.TokenIssuer(KEY, self.clock).issue(account, lifetime=lifetime)
 
     async def ask(self, port: int, request, token: str = "", roots: bytes = b"", identity=(None, None)):
@@ -213,3 +219,12 @@ async def test_expiry_metrics_follow_the_authority(mesh: Mesh) -> None:
     mesh.offset += 101
     mesh.authority.advance()
     assert counters()["citadel_server_root_cert_expiry_timestamp"] == successor.expiry
+
+
+async def test_a_certificate_says_which_workload_it_is_for_by_what_the_mesh_knows(mesh: Mesh) -> None:
+    answer = await mesh.ask(mesh.token_port, request(make_request(record="liar;bank;;;;;")), mesh.token())
+    (leaf, *_), _ = read_chain(answer.cert_chain)
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    (record,) = names.get_values_for_type(x509.OtherName)
+    assert record.type_id == certificates.RECORD
+    assert record.value[2:] == f"who is {CART} of cart-0;by token".encode()

@@ -41,7 +41,7 @@ def sign(payload: dict[str, Any], **headers: Any) -> str:
 
 @pytest.mark.parametrize("key", [KEY, RSA_KEY])
 async def test_issued_token_names_its_account(key: Any) -> None:
-    assert await verifier(key).verify(issuer(key).issue(CART)) == ("shop", "cart")
+    assert await verifier(key).verify(issuer(key).issue(CART)) == CART
 
 
 def test_token_has_the_claims_of_a_projected_service_account_token() -> None:
@@ -63,14 +63,14 @@ def test_every_token_is_another() -> None:
 
 async def test_token_lives_to_its_last_second() -> None:
     token = issuer().issue(CART, lifetime=60)
-    assert await verifier(now=NOW + 59.9).verify(token) == ("shop", "cart")
+    assert await verifier(now=NOW + 59.9).verify(token) == CART
     with pytest.raises(AuthorityError, match="expired"):
         await verifier(now=NOW + 60).verify(token)
 
 
 async def test_clock_a_little_behind_is_forgiven() -> None:
     token = issuer().issue(CART)
-    assert await verifier(now=NOW - 5).verify(token) == ("shop", "cart")
+    assert await verifier(now=NOW - 5).verify(token) == CART
     with pytest.raises(AuthorityError, match="not valid yet"):
         await verifier(now=NOW - 60).verify(token)
 
@@ -78,8 +78,8 @@ async def test_clock_a_little_behind_is_forgiven() -> None:
 async def test_keys_overlap_while_they_rotate() -> None:
     newer = tokens.generate_key()
     both = verifier(KEY, newer)
-    assert await both.verify(issuer().issue(CART)) == ("shop", "cart")
-    assert await both.verify(issuer(newer).issue(CART)) == ("shop", "cart")
+    assert await both.verify(issuer().issue(CART)) == CART
+    assert await both.verify(issuer(newer).issue(CART)) == CART
 
 
 @pytest.mark.parametrize(
@@ -161,12 +161,12 @@ async def test_an_api_server_names_its_key_otherwise(key: Any, algorithm: str) -
         ).digest()
     )
     token = jwt.encode(claims(), key, algorithm=algorithm, headers={"kid": name.decode().rstrip("=")})
-    assert await verifier(KEY, RSA_KEY).verify(token) == ("shop", "cart")
+    assert await verifier(KEY, RSA_KEY).verify(token) == CART
 
 
 async def test_token_without_key_id_needs_a_single_key() -> None:
     token = jwt.encode(claims(), KEY, algorithm="ES256")
-    assert await verifier().verify(token) == ("shop", "cart")
+    assert await verifier().verify(token) == CART
     with pytest.raises(AuthorityError, match="unknown key"):
         await verifier(KEY, RSA_KEY).verify(token)
 
@@ -203,3 +203,10 @@ def test_weak_and_odd_keys_are_refused() -> None:
     odd = ec.generate_private_key(ec.SECP384R1())
     with pytest.raises(AuthorityError, match="P-256"):
         tokens.decode_public_keys(tokens.encode_public_key(odd.public_key()))
+
+
+@pytest.mark.parametrize("pod", [None, "cart-0", ["cart-0"], {}, {"name": 5, "uid": None}])
+async def test_a_pod_that_cannot_be_read_is_none(pod: Any) -> None:
+    details = {"namespace": "shop", "serviceaccount": {"name": "cart"}, "pod": pod}
+    found = await verifier().verify(sign(claims(**{"kubernetes.io": details})))
+    assert found == ServiceAccount(namespace="shop", name="cart")

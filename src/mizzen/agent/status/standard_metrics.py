@@ -4,7 +4,8 @@ In: Envoy's statistics in Prometheus' text format. Out: the same, in which every
 labels. Two dozen labels on each metric of each chain would be most of what a proxy is told, and most of what counting
 costs it; so the control plane has Envoy put those that belong together into one label, a *record* such as
 `mz_source="cart-v1;shop;cart;v1;Kubernetes;;"`, and they are taken apart here, once a scrape. Labels that a Telemetry
-changes stand by themselves. A part that is missing reads `unknown`, as Istio writes it.
+changes stand by themselves, or `mz_without` says that they are not those of the record. A part that is missing reads
+`unknown`, as Istio writes it.
 """
 
 import re
@@ -35,7 +36,8 @@ RECORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The labels in each record, in order."""
-
+WITHOUT = "mz_without"
+"""Lists labels that are not taken from the records of a series."""
 
 _ORDER = (
     *("reporter", "source_workload", "source_canonical_service", "source_canonical_revision"),
@@ -98,12 +100,14 @@ def expand_labels(text: str) -> str:
     """The labels of one series, as they stand between the braces, with their records taken apart."""
     written = dict(_LABEL.findall(text))
     records = {name: written.pop(name).split(_SEPARATOR) for name in RECORDS if name in written}
+    hidden = written.pop(WITHOUT, "").split(_SEPARATOR)
     labels = dict(written)
     for name, parts in records.items():
         labels |= _read(RECORDS[name], parts)
     for role in ("source", "destination"):
         if f"mz_{role}" in records:
             _complete_peer(labels, role)
+    labels = {label: value for label, value in labels.items() if label not in hidden} | written
     if "mz_service" in records and not labels["destination_service_namespace"]:
         labels["destination_service_namespace"] = labels.get("destination_workload_namespace", "")
     for label in (*labels,):

@@ -4,7 +4,8 @@ In: the side of a chain, its protocol, whether it terminates mutual TLS. Out: `G
 of four metrics of every chain would be most of a proxy's listeners, and Envoy formats every one of them for every
 metric; so labels that belong together are one tag, a record of parts between semicolons, which the agent takes apart
 when it is scraped (`agent.status.standard_metrics` reads the records written here). Where a Telemetry changes a label,
-its whole group stands by itself, under Istio's names. What a peer or a request may have written is in no record with
+its whole group stands by itself, under Istio's names; or where Envoy cannot take the record apart, a list beside it
+says what to leave out. What a peer or a request may have written is in no record with
 anything else: nobody can move a part.
 """
 
@@ -19,6 +20,10 @@ from mizzen.compile.filters.peers import FACTS, METADATA, first_of
 _UNKNOWN = "unknown"
 _NOTHING = ";"
 """A record without any part; Envoy takes no empty format."""
+_CERTIFIED = "%DOWNSTREAM_PEER_OTHERNAME_SAN%"
+"""The record in the peer's certificate (`ca.certificates.RECORD`)."""
+WITHOUT = "mz_without"
+"""The tag that lists labels which the records beside it hold and which are not to be shown."""
 PROTOCOL_STATE = "mizzen.request_protocol"
 """The filter state object that holds `http` or `grpc`."""
 
@@ -30,11 +35,16 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     record: str = ""
     """Empty where the labels always stand by themselves."""
     format: str = ""
+    whole: bool = False
+    """Whether there is the record alone: the labels have no formats of their own."""
 
     def tags(self, changed: frozenset[str]) -> Mapping[str, str]:
         """The tags that stand for the labels, where these labels are changed."""
-        if self.record and not changed & self.labels.keys():
+        mine = changed & self.labels.keys()
+        if self.record and not mine:
             return {self.record: self.format}
+        if self.whole:
+            return {self.record: self.format, WITHOUT: ";".join(sorted(mine))}
         return self.labels
 
 
@@ -88,8 +98,11 @@ def _own(role: str) -> Group:
 
 def _server_source(*, http: bool, mutual_tls: bool) -> Group:
     """Who calls, if the caller has proved that it may say so."""
-    if not (http and mutual_tls):
+    if not mutual_tls:
         return Group(labels=dict.fromkeys(_in_order("source"), _UNKNOWN), record="mz_source", format=_NOTHING)
+    if not http:
+        labels = dict.fromkeys(_in_order("source"), "")
+        return Group(labels=labels, record="mz_source", format=_CERTIFIED, whole=True)
     labels = {
         f"source_{fact.label}": first_of(("DYNAMIC_METADATA", f"{peers.SPLIT_METADATA}:{fact.key}")) for fact in FACTS
     }

@@ -4,7 +4,8 @@ Istio's proxies exchange this by the filters named `istio.metadata_exchange`. Up
 client's cluster writes one header with all of it (`build_upstream_filters`), the server's mutual TLS chains keep it in
 filter state and take it off, and plain chains only take it off: a forged header names nobody. The client reads the same
 facts of its peer from endpoint metadata. Own facts come from the environment that the agent sets, so that one listener
-serves every workload. TCP peers have no headers: only their certificate names them.
+serves every workload. TCP peers have no headers; there the record stands in the certificate, where our authority has
+put it (`build_record`).
 """
 
 import functools
@@ -169,13 +170,10 @@ def build_endpoint_metadata(workload: Workload, cluster: str, *, split: bool) ->
     That is application and version where they do not follow from the canonical names, or with `split` every fact by
     itself, for clients that change single labels.
     """
-    labels = dict(workload.labels)
-    app = labels.get("app") or workload.name
-    version = labels.get("version") or workload.canonical_revision
     if not split:
-        app = "" if app == workload.canonical_name else app
-        version = "" if version == workload.canonical_revision else version
+        app, version = _own_labels(workload)
         return {LABELS_KEY: f"{app};{version}"} if app or version else {}
+    app, version = _labels(workload)
     facts = {
         "workload": workload.name,
         "namespace": workload.namespace,
@@ -186,6 +184,33 @@ def build_endpoint_metadata(workload: Workload, cluster: str, *, split: bool) ->
         "version": version,
     }
     return {key: value for key, value in facts.items() if value} | {LABELS_KEY: f"{app};{version}"}
+
+
+def _labels(workload: Workload) -> tuple[str, str]:
+    """Application and version."""
+    labels = dict(workload.labels)
+    return labels.get("app") or workload.name, labels.get("version") or workload.canonical_revision
+
+
+def _own_labels(workload: Workload) -> tuple[str, str]:
+    """Application and version, empty where they follow from the canonical names."""
+    app, version = _labels(workload)
+    return (
+        "" if app == workload.canonical_name else app,
+        "" if version == workload.canonical_revision else version,
+    )
+
+
+def build_record(workload: Workload, cluster: str) -> str:
+    """Who a workload is as one record, for its certificate; what follows from the rest is left out."""
+    name, revision = workload.canonical_name, workload.canonical_revision
+    facts = (workload.name, workload.namespace, name, revision, cluster, *_own_labels(workload))
+    return ";".join(map(_part, facts))
+
+
+def _part(value: str) -> str:
+    """A fact as it may stand in a record, which Envoy lists behind others with a comma between."""
+    return value.replace(";", "_").replace(",", "_")
 
 
 @functools.cache

@@ -164,8 +164,9 @@ class Sandbox:
     async def refresh_files(self) -> None:
         """Lays the files of the pod's volumes, with new tokens and what ConfigMaps and Secrets hold now."""
         world, account = self._world, self.pod.spec.service_account_name
+        namespace, name = self.key.namespace, self.key.name
         files = volumes.build_files(
-            self.pod, world.lookup, lambda audience: world.issue_token(self.key.namespace, account, audience)
+            self.pod, world.lookup, lambda audience: world.issue_token(namespace, account, name, audience)
         )
         await asyncio.to_thread(self._lay_files, files, users.proxy_identity(world.isolation, ()))
 

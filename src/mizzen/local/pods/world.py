@@ -15,8 +15,8 @@ from mizzen.local.isolation import Isolation
 from mizzen.local.net.network import Subnets
 from mizzen.local.pods.containers import Lookup, Machine
 
-IssueToken = Callable[[str, str, str], str]
-"""A token for (namespace, service account, audience)."""
+IssueToken = Callable[[str, str, str, str], str]
+"""A token for (namespace, service account, pod, audience)."""
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):

@@ -130,3 +130,17 @@ def test_the_record_that_the_environment_holds_has_the_parts_that_are_read() -> 
     own = {"workload": "WORKLOAD", "workload_namespace": "NAMESPACE", "app": "APP", "version": "VERSION"}
     own |= {part: part.upper() for part in ("canonical_service", "canonical_revision", "cluster")}
     assert found == {f"source_{part}": variables[f"MZ_{name}"] for part, name in own.items()}
+
+
+def test_labels_that_a_record_is_not_to_show_are_gone_or_another_ones() -> None:
+    found = labels('mz_source="w;n;c;r;k;a;v",mz_without="source_version;source_app",source_app="x"')
+    assert found["source_app"] == "x"
+    assert "source_version" not in found
+    assert (found["source_workload"], found["source_canonical_revision"]) == ("w", "r")
+
+
+def test_series_that_only_a_label_tells_apart_that_is_not_shown_are_one() -> None:
+    series = 'istio_tcp_sent_bytes_total{{mz_source="w;n;c;r;k;a;{}",mz_without="source_version"}} {}'
+    found = expand(series.format("v1", 3), series.format("v2", 4))
+    assert len(found) == 1
+    assert found[0].endswith("} 7")

@@ -97,7 +97,7 @@ def test_loggers_carry_istios_labels_by_themselves_or_in_records_that_the_agent_
             found |= group.labels.keys()
             if group.record:
                 assert standard_metrics.RECORDS[group.record] == tuple(group.labels)
-            assert all(group.labels.values())
+            assert group.whole or all(group.labels.values())
         assert found == ISTIOS_LABELS - (set() if http else {"response_code", "grpc_response_status"})
 
 
@@ -171,3 +171,16 @@ def test_all_loggers_share_their_series_over_updates():
         *metric_loggers.build_tcp_loggers("inbound", Metrics(), mutual_tls=True),
     ):
         assert protos.to_json(logger)["typedConfig"]["statsScope"] == {"prefix": "wasmcustom", "sharingName": "istio"}
+
+
+def test_a_tcp_peer_is_known_by_its_certificate_and_the_agent_leaves_out_what_is_changed():
+    def source(metrics):
+        opened, _ = metric_loggers.build_tcp_loggers("inbound", metrics, mutual_tls=True)
+        found = stats(opened)["istio_tcp_connections_opened_total"]
+        return {k: v for k, v in found.items() if k.startswith(("mz_source", "mz_without", "source_"))}
+
+    san = {"mz_source": "%DOWNSTREAM_PEER_OTHERNAME_SAN%", "source_principal": "%DOWNSTREAM_PEER_URI_SAN%"}
+    assert source(NONE) == san
+    without = changed("source_version", "destination_app", name="tcp_connections_opened_total", source_app="'x'")
+    assert source(without) == san | {"mz_without": "source_app;source_version", "source_app": "x"}
+    assert standard_metrics.WITHOUT == metric_labels.WITHOUT

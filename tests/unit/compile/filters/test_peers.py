@@ -97,3 +97,17 @@ def test_a_missing_value_reads_unknown():
     assert peers.first_of(("REQ", "a"), "B") == (
         '%COALESCE({"operators":[{"command":"REQ","param":"a"},"B",{"command":"ENVIRONMENT","param":"MZ_UNKNOWN"}]})%'
     )
+
+
+def test_a_record_names_a_workload_as_the_agent_reads_it():
+    cart = Workload(name="cart-v1", namespace="shop", labels=(("app", "cart"), ("version", "v1")))
+    assert peers.build_record(cart, "Kubernetes") == "cart-v1;shop;cart;v1;Kubernetes;;"
+    other = Workload(name="w", namespace="n", labels=(("app.kubernetes.io/name", "c"), ("app", "a"), ("version", "v")))
+    assert peers.build_record(other, "k").split(";") == ["w", "n", "c", "v", "k", "a", ""]
+
+
+def test_no_fact_moves_another_one_in_a_record():
+    tricky = Workload(name="a;b", namespace="n", labels=(("app", "x,y;z"), ("app.kubernetes.io/name", "c;d")))
+    record = peers.build_record(tricky, "east;,west")
+    assert len(record.split(";")) == len(peers.FACTS)
+    assert "," not in record
