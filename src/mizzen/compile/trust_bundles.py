@@ -1,8 +1,8 @@
 """Trust bundles (PCDS): the roots that every workload trusts, for the agents of running ones.
 
-In: the authority's roots, those that the mesh config names. Out: one ProxyConfig that holds nothing else, as Istio pushes it to
-agents in a mesh of several roots. It is how an agent learns of a new root before anybody shows a certificate of it,
-and of the end of an old one. Facts: the reference's multi-root rules; no golden case records one.
+In: the authority's roots, those that the mesh config names. Out: one ProxyConfig that holds nothing else, as Istio
+pushes it to agents in a mesh of several roots. It is how an agent learns of a new root before anybody shows a
+certificate of it, and of the end of an old one. Facts: the reference's multi-root rules; no golden case records one.
 """
 
 import re
