@@ -1,14 +1,14 @@
 """Manifests for `analyze`: every document under the paths, with what became of it and where it stands.
 
-In: files, folders and stdin. Out: `Manifests`: objects by key, the place of each, conditions written in statuses,
-Problems of decoding, and an `Account` for every document. A later path replaces objects of an earlier one; within one
-path the first of two stays. What is no object (values files, patches, templates before they are rendered, empty
-documents) is passed over and accounted for; what claims to be one and cannot be read is an error, and a policy among
-these is told to deny.
+In: files, folders, stdin, and objects of a cluster, which stand in no file. Out: `Manifests`: objects by key, the place
+of each, conditions written in statuses, Problems of decoding, and an `Account` for every document. A later path
+replaces objects of an earlier one; within one path the first of two stays. What is no object (values files, patches,
+templates before they are rendered, empty documents) is passed over and accounted for; what claims to be one and cannot
+be read is an error, and a policy among these is told to deny.
 """
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -36,7 +36,7 @@ Outcome = Literal[
 
 
 class Place(NamedTuple):
-    """Where an object stands."""
+    """Where an object stands; one of a cluster has no file."""
 
     file: str
     line: int
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
     def reference(self, path: str = "") -> str:
         """The place as `file:line`, of a field if it can be found; of JSON the file alone."""
-        if self.file.endswith(".json"):
+        if not self.file or self.file.endswith(".json"):
             return self.file
         if not path:
             return f"{self.file}:{self.line}"
@@ -91,9 +91,14 @@ class Asked(NamedTuple):
     revision: str = "default"
 
 
-def load(paths: Sequence[str], asked: Asked, stdin: bytes = b"") -> Manifests:
-    """Everything under the paths; raises SourceError for a path that does not exist."""
+def load(
+    paths: Sequence[str], asked: Asked, stdin: bytes = b"", cluster: Sequence[Mapping[str, Any]] = ()
+) -> Manifests:
+    """Objects of a cluster, and everything under the paths; raises SourceError for a path that does not exist."""
     manifests = Manifests()
+    live = _Reader(manifests, asked, "")
+    for document in cluster:
+        live.read_object(_IN_CLUSTER, document)
     for path in paths:
         reader = _Reader(manifests, asked, path)
         if path == STDIN:
@@ -111,6 +116,9 @@ def load(paths: Sequence[str], asked: Asked, stdin: bytes = b"") -> Manifests:
         for name in listing.files:
             reader.read_file(name)
     return manifests
+
+
+_IN_CLUSTER = Place("", 0, 0, 0, documents.Locator(""))
 
 
 class _Reader:
@@ -187,16 +195,17 @@ class _Reader:
             return
         items = list(unfold_lists(value))
         if len(items) == 1 and items[0] is value:
-            self._read_object(place, value)
+            self.read_object(place, value)
             return
         if not items:
             self._account(place, str(value.get("kind")), "empty")
         for index, item in enumerate(items):
             where = f"items[{index}]"
             line = place.lines_before + place.locator.find_line(place.document, where)
-            self._read_object(place._replace(item=where, line=line), item)
+            self.read_object(place._replace(item=where, line=line), item)
 
-    def _read_object(self, place: Place, raw: Any) -> None:
+    def read_object(self, place: Place, raw: Any) -> None:
+        """One object, or what claims to be one."""
         if not isinstance(raw, dict) or not judgement.claims_to_be_object(raw):
             self._account(place, "", "no object")
             return

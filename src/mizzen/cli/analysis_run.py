@@ -20,6 +20,7 @@ from mizzen.api.meta import Key
 from mizzen.api.problems import Problem
 from mizzen.cli import analysis_files, analysis_since, offline
 from mizzen.cli.analysis_files import Manifests
+from mizzen.cli.analysis_live import Live
 from mizzen.cli.analysis_mesh import Mesh
 from mizzen.cli.analysis_output import Placed
 from mizzen.errors import MizzenError
@@ -29,6 +30,8 @@ class Asked(NamedTuple):
     """What the command line asks for."""
 
     paths: tuple[str, ...]
+    live: Live = Live()
+    """What is read before the paths."""
     namespace: str = "default"
     """Of objects without one."""
     all_namespaces: bool = False
@@ -72,7 +75,8 @@ def _analyze(asked: Asked, stdin: bytes) -> Answer:
 
 
 def _load(asked: Asked, paths: Sequence[str], stdin: bytes) -> Manifests:
-    return analysis_files.load(paths, analysis_files.Asked(asked.namespace, asked.revision), stdin)
+    how = analysis_files.Asked(asked.namespace, asked.revision)
+    return analysis_files.load((*asked.live.paths, *paths), how, stdin, asked.live.documents)
 
 
 def _find(asked: Asked, mesh: Mesh, selection: analyzers.Selection, manifests: Manifests) -> list[Finding]:

@@ -1,9 +1,9 @@
-"""`mizzen analyze`: coded findings over manifests, offline.
+"""`mizzen analyze`: coded findings over manifests, over a cluster or a local mesh, or over both together.
 
-In: files, folders or stdin. Out: findings on stdout as lines, JSON, YAML or SARIF, everything else on stderr. Flags,
-texts and exit codes are istioctl's: 79 for findings at or above the failure threshold, 65 for documents that cannot be
-read, both for lines only. Services, Pods and Secrets in files count, which istioctl passes over. `--baseline` and
-`--since` leave out what was found before.
+In: files, folders or stdin; an API server, or the mesh that runs here. Out: findings on stdout as lines, JSON, YAML or
+SARIF, everything else on stderr. Flags, texts and exit codes are istioctl's: 79 for findings at or above the failure
+threshold, 65 for documents that cannot be read, both for lines only. Services, Pods and Secrets in files count, which
+istioctl passes over. `--baseline` and `--since` leave out what was found before.
 """
 
 import importlib.metadata
@@ -23,6 +23,7 @@ from mizzen.errors import MizzenError
 if TYPE_CHECKING:
     from mizzen.analysis.findings import Level
     from mizzen.analysis.reports import Suppression
+    from mizzen.cli.analysis_live import Live
     from mizzen.cli.analysis_output import Placed
     from mizzen.cli.analysis_run import Answer, Asked
 
@@ -63,6 +64,8 @@ def _format(ctx: click.Context, option: click.Parameter, value: str) -> str:
 @click.argument("paths", nargs=-1, metavar="[FILE|FOLDER|-]...")
 @click.option("-L", "--list-analyzers", is_flag=True, help="Print the analyzers and stop.")
 @click.option("-k", "--use-kube/--no-use-kube", default=True, help="Read the live cluster too.")
+@click.option("-c", "--kubeconfig", default="", metavar="FILE", help="Which cluster; KUBECONFIG or ~/.kube/config.")
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig, if not its current one.")
 @click.option("--color/--no-color", default=None, help="Colour the levels; by default on a terminal.")
 @click.option("-v", "--verbose", is_flag=True, help="Say which analyzers ran and what became of each document.")
 @click.option("--failure-threshold", default="Error", callback=_level, help="Lowest level that fails.")
@@ -85,6 +88,8 @@ def analyze(
     paths: tuple[str, ...],
     list_analyzers: bool,
     use_kube: bool,
+    kubeconfig: str,
+    context: str,
     color: bool | None,
     verbose: bool,
     failure_threshold: "Level",
@@ -104,9 +109,9 @@ def analyze(
     baseline: str,
     namespace: str,
 ) -> None:
-    """Find what is wrong, doubtful or without effect in manifests."""
+    """Find what is wrong, doubtful or without effect in manifests and in what runs."""
     from mizzen.analysis import reports
-    from mizzen.cli import analysis_run
+    from mizzen.cli import analysis_live, analysis_run
 
     del timeout, remote_contexts
     if list_analyzers:
@@ -115,9 +120,11 @@ def analyze(
     if recursive:
         click.echo(_RECURSIVE)
         return
-    _check_sources(paths, use_kube)
+    live = analysis_live.read(kubeconfig, context) if use_kube else None
+    _check_sources(paths, live, use_kube)
     asked = analysis_run.Asked(
         paths=paths,
+        live=live or analysis_live.Live(),
         namespace=namespace or options.DEFAULT_NAMESPACE,
         all_namespaces=all_namespaces,
         revision=revision,
@@ -151,11 +158,11 @@ def _list_analyzers() -> None:
         click.echo(f"* {analyzer.name}:\n    {analyzer.description}")
 
 
-def _check_sources(paths: Sequence[str], use_kube: bool) -> None:
-    if not paths:
+def _check_sources(paths: Sequence[str], live: "Live | None", use_kube: bool) -> None:
+    if live is None and not paths:
         raise MizzenError("at least one file and/or Kubernetes source must be provided")
-    if use_kube:
-        click.echo("No cluster is read, only the files are; --use-kube=false says so.", err=True)
+    if live is None and use_kube:
+        click.echo("No cluster is at hand, only the files are read; --use-kube=false says so.", err=True)
 
 
 def _suppressions(written: Sequence[str]) -> "tuple[Suppression, ...]":
@@ -221,7 +228,9 @@ def _render(output: str, shown: "Sequence[Placed]", color: bool | None) -> str:
 
 def _success(asked: "Asked", unread: bool) -> str:
     found = "No validation issues found when analyzing"
-    if len(asked.paths) == 1:
+    if not asked.paths:
+        target, listed = asked.target, ""
+    elif len(asked.paths) == 1:
         target, listed = asked.paths[0], ""
     else:
         target, listed = "", "".join(f"\n  - {path}" for path in asked.paths)
