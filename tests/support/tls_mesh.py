@@ -220,7 +220,7 @@ def _service(line: str) -> str:
     return f"""
 kind: Service
 metadata: {{name: {name}, namespace: "{SERVERS[server]}"}}
-spec: {{{heads}selector: {{app: {server}}}, ports: [{{{named}port: {port}, targetPort: {target}}}]}}
+spec: {{{heads}selector: {{app: "{server}"}}, ports: [{{{named}port: {port}, targetPort: {target}}}]}}
 ---
 """
 

@@ -17,12 +17,14 @@ from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import Cause, Trace
 from mizzen.diagnose.trace.world import Holdings, Workload, World
 from mizzen.model import services
+from mizzen.model.protocols import Protocol
 
 Verdict = Literal["OK", "TLS", "PLAINTEXT", "CONFLICT", "DEPENDS", "UNREACHABLE"]
 """`OK` is mutual TLS of the mesh; `TLS` any other that gets through; `DEPENDS` on the endpoint that is chosen."""
 
 _TLS_LINKS = ("tls", "secret")
 _BEFORE_TLS = ("name", "capture", "listener", "filter_chain", "route", "cluster", "endpoint", "connection")
+_CLIENT_FIRST = "the client speaks first, as a PERMISSIVE port waits for its bytes to tell TLS from plain text"
 _PAST_PROXY = ("no sidecar", "not captured", "outside")
 
 
@@ -64,7 +66,7 @@ def check(world: World, pod: Workload, service: services.Service, port: services
     """Whether the pod and the servers of a port agree about TLS."""
     found = servers.find_servers(world, service, port)
     traced = walk.trace(world, _request(pod, service, port))
-    speaks = clients.read_client(world, pod, service, port.number, traced)
+    speaks = clients.read_client(world, pod, service, port, traced)
     kinds = {server.kind for server in found}
     if len(kinds) > 1:
         by_endpoint = tuple((f"{s.address}:{s.port}", _to_one(world, pod, service, port, s)) for s in found)
@@ -75,9 +77,8 @@ def check(world: World, pod: Workload, service: services.Service, port: services
             return _build(pod, service, port, worst, speaks, found, by_endpoint)
     outcome = _judge(traced, speaks, found, port)
     if not outcome.assumes and pod.proxy != "sidecar" and not service.is_kubernetes:
-        outcome = msgspec.structs.replace(
-            outcome, assumes=f"{service.host} resolves to these endpoints without a sidecar"
-        )
+        assumes = f"{service.host} resolves to these endpoints without a sidecar"
+        outcome = msgspec.structs.replace(outcome, assumes=assumes)
     return _build(pod, service, port, outcome, speaks, found, ())
 
 
@@ -122,21 +123,22 @@ def _judge(traced: Trace, speaks: Client, found: tuple[Server, ...], port: servi
         return Outcome(verdict="UNREACHABLE", reason=traced.reason, cause=traced.cause, fix=traced.fix)
     program = next((server for server in found if server.mode in _PAST_PROXY), None)
     if program is not None:
-        return _at_program(speaks, program, port)
+        return _at_program(speaks, program)
     if speaks.speaks == "mutual TLS":
         return Outcome(verdict="OK")
-    return Outcome(verdict="PLAINTEXT" if speaks.speaks == "plain text" else "TLS")
+    if speaks.speaks != "plain text":
+        return Outcome(verdict="TLS")
+    inspected = port.protocol is Protocol.TCP and any("mutual TLS" in server.takes for server in found)
+    return Outcome(verdict="PLAINTEXT", assumes=_CLIENT_FIRST if inspected else "")
 
 
-def _at_program(speaks: Client, server: Server, port: services.Port) -> Outcome:
+def _at_program(speaks: Client, server: Server) -> Outcome:
     """No proxy receives the connection: the program itself does."""
-    sends = speaks.speaks if speaks.mode not in ("no sidecar", "not captured") else clients.program_speaks(port)
-    plain = sends == "plain text"
+    plain = speaks.speaks == "plain text"
     if not server.takes:
         what = "plain text" if plain else "TLS"
-        return Outcome(
-            verdict="PLAINTEXT" if plain else "TLS", assumes=f"{server.pod} takes {what} on port {server.port}"
-        )
+        assumes = f"{server.pod} takes {what} on port {server.port}"
+        return Outcome(verdict="PLAINTEXT" if plain else "TLS", assumes=assumes)
     if plain and server.speaks_tls:
         reason = f"the program of {server.pod} speaks TLS on port {server.port}, and plain text arrives"
         fix = "a DestinationRule with tls.mode SIMPLE has the client's sidecar speak TLS"
@@ -157,7 +159,7 @@ def _to_one(world: World, pod: Workload, service: services.Service, port: servic
     else:
         direct = msgspec.structs.replace(_request(pod, service, port, server.address), port=server.port)
         traced = walk.trace(world, direct)
-    speaks = clients.read_client(world, pod, service, port.number, traced)
+    speaks = clients.read_client(world, pod, service, port, traced)
     return _judge(traced, speaks, (server,), port)
 
 

@@ -28,15 +28,14 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """The DestinationRule whose `tls` decides."""
 
 
-def read_client(world: World, pod: Workload, service: services.Service, port: int, found: Trace) -> Client:
+def read_client(world: World, pod: Workload, service: services.Service, port: services.Port, found: Trace) -> Client:
     """What the pod's side spoke in this trace, and why."""
     own = [step for step in found.steps if step.side == pod.reference]
-    speaks = _spoken(own)
     captured = any(step.link == "capture" and step.title.startswith("captured") for step in own)
     if not captured:
-        return Client(speaks=speaks, mode="no sidecar" if pod.proxy != "sidecar" else "not captured")
-    mode, rule = _rule(world, pod, service, port, _subset(own))
-    return Client(speaks=speaks, mode=mode, rule=rule)
+        return Client(speaks=program_speaks(port), mode="no sidecar" if pod.proxy != "sidecar" else "not captured")
+    mode, rule = _rule(world, pod, service, port.number, _subset(own))
+    return Client(speaks=_spoken(own, program_speaks(port)), mode=mode, rule=rule)
 
 
 def program_speaks(port: services.Port) -> Speaks:
@@ -44,7 +43,7 @@ def program_speaks(port: services.Port) -> Speaks:
     return "the program's TLS" if port.protocol.is_tls else "plain text"
 
 
-def _spoken(own: list[Step]) -> Speaks:
+def _spoken(own: list[Step], otherwise: Speaks) -> Speaks:
     for step in own:
         if step.link == "tls" and step.title.startswith("to "):
             if step.title.endswith("TLS passes through"):
@@ -52,7 +51,7 @@ def _spoken(own: list[Step]) -> Speaks:
             if step.title.endswith("plain text"):
                 return "plain text"
             return "mutual TLS" if dict(step.facts).get("certificate") else "TLS"
-    return "plain text"
+    return otherwise
 
 
 def _subset(own: list[Step]) -> str:

@@ -58,11 +58,8 @@ def build_table(groups: Iterable[Group]) -> Table:
 def _row(group: Group) -> tuple[str, ...]:
     check = group.first
     servers = dict.fromkeys(f"{' or '.join(server.takes) or '?'} ({server.mode})" for server in check.servers)
-    objects = dict.fromkeys(
-        str(found)
-        for found in (check.cause, check.speaks.rule, *(s.policy for s in check.servers))
-        if found is not None
-    )
+    behind = (check.cause, check.speaks.rule, *(server.policy for server in check.servers))
+    objects = dict.fromkeys(str(found) for found in behind if found is not None)
     return (
         check.verdict + ("?" if check.assumes else ""),
         f"{check.host.removesuffix(_DOMAIN)}:{check.port}",
