@@ -18,7 +18,7 @@ from mizzen.analysis.settings import Settings
 from mizzen.api.closed import EFFECTS, effect_of
 from mizzen.api.meta import Key
 from mizzen.api.problems import Problem
-from mizzen.cli import analysis_files, analysis_since, offline
+from mizzen.cli import analysis_files, offline, revisions
 from mizzen.cli.analysis_files import Manifests
 from mizzen.cli.analysis_live import Live
 from mizzen.cli.analysis_mesh import Mesh
@@ -170,7 +170,7 @@ def _known(asked: Asked, mesh: Mesh) -> Counter[Fingerprint]:
         except OSError as error:
             raise MizzenError(f"cannot read {asked.baseline}: {error.strerror}") from error
     if asked.since:
-        with analysis_since.checked_out(asked.paths, asked.since) as older:
+        with revisions.checked_out(asked.paths, asked.since) as older:
             manifests = _load(asked, older, b"")
             mesh.put(manifests)
             selection = analyzers.select(mesh.engine, asked.analyzers)

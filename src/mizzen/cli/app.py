@@ -32,6 +32,8 @@ COMMANDS = {
     "admin": Entry("mizzen.cli.admin:admin", "Look after the control plane: what it logs.", ("istiod",)),
     "trace": Entry("mizzen.cli.trace:trace", "Tell what a request will meet, link by link, and why."),
     "tls-check": Entry("mizzen.cli.tls_check:tls_check", "Tell whether clients and servers agree about TLS."),
+    "test": Entry("mizzen.cli.test:test", "Hold routes and policies against tables of requests, for CI."),
+    "diff": Entry("mizzen.cli.diff:diff", "Tell what a change does to proxies, requests and open connections."),
     "precheck": Entry("mizzen.cli.precheck:precheck", "Check whether it is safe to install or upgrade."),
     "bug-report": Entry(
         "mizzen.cli.bug_report:bug_report", "Collect logs, dumps and objects in one archive, secrets cut out."

@@ -8,7 +8,7 @@ wiring.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, ip_address
 from typing import TypeVar
 
 from mizzen.api.kube.services import Service
@@ -48,6 +48,11 @@ class PodAddresses:
                 self._next = place + 1
                 return self._network.network_address + place, place
         raise LocalError(f"all addresses of {self._network} are in use")
+
+    def hold(self, address: str) -> None:
+        """Keep this address for whoever has it already; one that is not of the pool is nobody's here."""
+        if address and ip_address(address) in self._network:
+            self._used.add(int(ip_address(address)) - int(self._network.network_address))
 
     def give_back(self, place: int) -> None:
         self._used.discard(place)

@@ -4,7 +4,8 @@ In: the manifests' objects. Out: the same, complete as a cluster would show them
 Deployments and their like, injected where the mesh injects, with addresses; Services with theirs and EndpointSlices;
 addresses for hosts of ServiceEntries. What the manifests bring themselves stays: a Pod that has an address keeps it,
 and a Service whose endpoints are written down gets no others. Names and addresses are those of a local mesh where
-nothing else asked for them first.
+nothing else asked for them first. After an edit, whatever goes on from `Foretold` before it keeps what it had: a pod
+that is not replaced its address and its proxy as it was injected, Services and hosts their addresses.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,25 +28,96 @@ from mizzen.local.net.network import Subnets
 _READY = (PodCondition(type="Ready", status="True"),)
 
 
+class Running(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod of the mesh."""
+
+    planned: Pod
+    """As it was asked for."""
+    made_of: Any
+    """What cannot be edited: one that is made of something else is another pod."""
+    pod: Pod
+    """As it runs."""
+
+
+class Foretold(msgspec.Struct, frozen=True, kw_only=True):
+    """A mesh as it would be."""
+
+    objects: Mapping[Key, Object] = {}
+    """Everything, complete."""
+    pods: Mapping[Key, Running] = {}
+    cluster_ips: Mapping[Key, str] = {}
+    entries: Mapping[addresses.EntryHost, str] = {}
+
+
+_NOTHING = Foretold()
+
+
 def complete(objects: Mapping[Key, Object], dialect: str = "envoy") -> dict[Key, Object]:
     """The objects with all that a mesh would add."""
+    return dict(foretell(objects, dialect).objects)
+
+
+def foretell(objects: Mapping[Key, Object], dialect: str = "envoy", before: Foretold = _NOTHING) -> Foretold:
+    """The mesh of these objects, going on from an earlier one."""
     subnets = Subnets()
     mesh = _mesh_config(objects)
     pool = addresses.PodAddresses(subnets.pods)
     config = InjectionConfig(dialect="envoy" if dialect == "envoy" else "istio")
-    present = [_present(planned.pod, objects, pool, mesh, config) for planned in _wanted(objects)]
+    wanted = {planned.key: planned for planned in _wanted(objects)}
+    for known in before.pods.values():
+        pool.hold(known.pod.status.pod_ip if known.pod.status is not None else "")
+    pods: dict[Key, publish.PresentPod] = {}
+    for key, planned in wanted.items():
+        running = before.pods.get(key)
+        if running is not None and running.made_of == _made_of(planned):
+            pods[key] = _relabelled(running, planned.pod, objects)
+        else:
+            pods[key] = _present(planned.pod, objects, pool, mesh, config)
+    present = list(pods.values())
     services = tuple(item for _, item in sorted(objects.items()) if isinstance(item, Service))
     entries = tuple(item for _, item in sorted(objects.items()) if isinstance(item, ServiceEntry))
-    given = addresses.assign_cluster_ips(services, {}, subnets.services)
+    given = addresses.assign_cluster_ips(services, before.cluster_ips, subnets.services)
+    hosts = addresses.assign_entry_addresses(entries, before.entries)
     added: list[Object] = [*publish.build(services, present, given)]
-    added += publish.build_entries(entries, addresses.assign_entry_addresses(entries, {}))
+    added += publish.build_entries(entries, hosts)
     written = set(_written_endpoints(objects.values()))
     kept = (item for item in added if not (isinstance(item, EndpointSlice) and _service_of(item) in written))
     result = dict(objects)
     result.update({_key(item): item for item in kept})
     if inventory.MESH_CONFIG not in result:
         result[inventory.MESH_CONFIG] = publish.build_mesh_config(inventory.DEFAULT_MESH_CONFIG)
-    return result
+    return Foretold(
+        objects=result,
+        pods={
+            key: Running(planned=wanted[key].pod, made_of=_made_of(wanted[key]), pod=each.pod)
+            for key, each in pods.items()
+        },
+        cluster_ips=given,
+        entries=hosts,
+    )
+
+
+def _made_of(planned: workloads.PlannedPod) -> Any:
+    """What cannot be edited in a pod that runs: its template, or the containers of one that stands alone."""
+    return planned.revision if planned.owner.kind != "Pod" else planned.pod.spec
+
+
+def _relabelled(running: Running, wanted: Pod, objects: Mapping[Key, Object]) -> publish.PresentPod:
+    """A pod that goes on, with the labels and annotations and the readiness that it has now."""
+    written = objects.get(Key("Pod", wanted.metadata.namespace, wanted.metadata.name))
+    status = written.status if isinstance(written, Pod) and written.status is not None else running.pod.status
+    asked, has = running.planned.metadata, running.pod.metadata
+    metadata = msgspec.structs.replace(
+        wanted.metadata,
+        labels={**_added(asked.labels, has.labels), **wanted.metadata.labels},
+        annotations={**_added(asked.annotations, has.annotations), **wanted.metadata.annotations},
+    )
+    pod = msgspec.structs.replace(running.pod, metadata=metadata, status=status)
+    return publish.PresentPod(pod=pod, ready=status is None or _is_ready(status))
+
+
+def _added(asked: Mapping[str, str], has: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in has.items() if name not in asked}
 
 
 def _wanted(objects: Mapping[Key, Object]) -> Iterator[workloads.PlannedPod]:

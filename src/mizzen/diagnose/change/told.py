@@ -1,0 +1,122 @@
+"""What each proxy of one state of the mesh is told, kept so that two states can be held against each other.
+
+In: an engine with complete objects. Out: `Told` for every pod with a proxy, and `Reader`, which prints a resource once
+however many proxies share it. The engine may go on to the next state meanwhile: sets of resources stay as they are.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from mizzen.api.kube.pods import Pod
+from mizzen.api.meta import Key
+from mizzen.compile import resource, snapshot
+from mizzen.compile.resource import Resource, ResourceSet
+from mizzen.diagnose import nodes, references
+from mizzen.diagnose.dump import Json
+from mizzen.diagnose.snapshot import print_set
+from mizzen.incremental import Engine, Index
+from mizzen.model import mesh, proxy, workloads
+
+Dialect = Literal["istio", "envoy"]
+Names = frozenset[str]
+
+BY_NAME = (resource.ROUTE, resource.ENDPOINT, resource.EXTENSION, resource.SECRET)
+"""The types that Envoy asks for by name."""
+_EVERYTHING = (resource.CLUSTER, resource.LISTENER)
+_REVISION = "controller-revision-hash"
+_pods = Index("Pod", "all compared", lambda _key, _pod: ((),))
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod, and all that its proxy is told."""
+
+    reference: str
+    """`NAME.NAMESPACE`."""
+    namespace: str
+    workload: str
+    kind: str
+    """`sidecar`, `router` or `waypoint`."""
+    incarnation: Any
+    """Differs where it is another pod of the same name: containers of a pod cannot be edited, labels can."""
+    sets: Mapping[str, ResourceSet]
+    """By type URL."""
+    asked: Mapping[str, Names]
+    """The names that are asked for, by type URL."""
+
+
+class Reader:
+    """Printed resources, by version."""
+
+    def __init__(self) -> None:
+        self._printed: dict[tuple[str, str], Json] = {}
+        self._asked: dict[tuple[str, str], Mapping[str, Names]] = {}
+
+    def printed(self, one: Resource | None) -> Json | None:
+        """The resource as protobuf JSON."""
+        if one is None:
+            return None
+        key = one.name, one.version
+        found = self._printed.get(key)
+        if found is None:
+            found = self._printed[key] = print_set((one,))[one.name]
+        return found
+
+    def asked(self, clusters: ResourceSet, listeners: ResourceSet) -> Mapping[str, Names]:
+        """The names that Envoy asks for with these clusters and listeners."""
+        key = clusters.version, listeners.version
+        found = self._asked.get(key)
+        if found is None:
+            known = references.find_references(map(self._print, clusters), map(self._print, listeners))
+            names = (known.routes, known.endpoints, known.extensions, known.secrets)
+            found = self._asked[key] = dict(zip(BY_NAME, map(frozenset, names), strict=True))
+        return found
+
+    def _print(self, one: Resource) -> Json:
+        return self.printed(one) or {}
+
+
+def read(db: Engine, reader: Reader, dialect: Dialect) -> dict[str, Told]:
+    """Every pod with a proxy and an address, by reference."""
+    found = {}
+    for _, pod in pods(db):
+        if is_proxied(pod) and workloads.pod_addresses(pod):
+            told = read_one(db, reader, pod, dialect)
+            found[told.reference] = told
+    return found
+
+
+def pods(db: Engine) -> Iterator[tuple[Key, Pod]]:
+    """All pods, by key."""
+    for key in sorted(db.lookup(_pods, ())):
+        pod: Pod | None = db.input(Key(*key))
+        if pod is not None:
+            yield Key(*key), pod
+
+
+def is_proxied(pod: Pod) -> bool:
+    """Whether the pod has a proxy."""
+    return any(c.name == nodes.PROXY_CONTAINER for c in (*pod.spec.containers, *pod.spec.init_containers))
+
+
+def read_one(db: Engine, reader: Reader, pod: Pod, dialect: Dialect) -> Told:
+    """What one pod's proxy is told now."""
+    who = msgspec.structs.replace(proxy.parse_node(nodes.build_node(pod, mesh.domain(db))), dialect=dialect)
+    sets = {url: snapshot.resources(db, who, url, None) for url in _EVERYTHING}
+    asked = reader.asked(sets[resource.CLUSTER], sets[resource.LISTENER])
+    sets |= {url: snapshot.resources(db, who, url, asked[url]) for url in BY_NAME}
+    return Told(
+        reference=reference(pod),
+        namespace=pod.metadata.namespace or "default",
+        workload=workloads.owner_name(pod),
+        kind=nodes.proxy_kind(pod),
+        incarnation=(pod.metadata.labels.get(_REVISION, ""), pod.spec),
+        sets=sets,
+        asked=asked,
+    )
+
+
+def reference(pod: Pod) -> str:
+    """`NAME.NAMESPACE`."""
+    return f"{pod.metadata.name}.{pod.metadata.namespace or 'default'}"
