@@ -20,8 +20,9 @@ _GOOD = ("delivered", "redirected", "responded")
 
 
 @click.command("trace", cls=Command)
-@click.argument("url", metavar="URL|HOST:PORT")
-@click.option("--from", "source", required=True, metavar="POD[.NS]|gateway/NAME|outside", help="Where it starts.")
+@click.argument("url", metavar="URL|HOST:PORT", required=False, default="")
+@click.option("--from", "source", default="", metavar="POD[.NS]|gateway/NAME|outside", help="Where it starts.")
+@click.option("--from-log", "log", default="", metavar="FILE", help="Explain an access log instead; `-` is stdin.")
 @click.option("-X", "--request", "method", default="GET", show_default=True, metavar="METHOD", help="HTTP method.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="K:V", help="A header; repeatable.")
 @click.option("--principal", default="", metavar="URI", help="The identity that the source's certificate has.")
@@ -39,6 +40,7 @@ _GOOD = ("delivered", "redirected", "responded")
 def trace(
     url: str,
     source: str,
+    log: str,
     paths: tuple[str, ...],
     dumps: tuple[str, ...],
     mesh: str,
@@ -47,6 +49,12 @@ def trace(
     **asked: Any,
 ) -> int:
     """Tell what a request will meet: the chain on both sides, the verdict, and the object behind it."""
+    if log:
+        from mizzen.cli import trace_logs
+
+        return trace_logs.explain(log, paths, mesh, dialect, output)
+    if not url or not source:
+        raise click.UsageError("give a URL and --from, or --from-log", click.get_current_context())
     from mizzen.cli import render
     from mizzen.diagnose.trace import tree, verdict, walk
 

@@ -1,0 +1,233 @@
+"""The object at fault: by names alone, and with its file and line where objects are at hand.
+
+In: a `Group`, and a `World` or none. Out: `Blame`. With a world, the example is traced first: where configuration comes
+to the same status and flags, the trace's own cause is the answer, and it is confirmed. Else the objects that the cause
+names are looked up by the host.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from mizzen.api.meta import Key
+from mizzen.diagnose.access_logs.groups import Group
+from mizzen.diagnose.access_logs.lines import Entry
+from mizzen.diagnose.access_logs.subjects import Subject, parse_rule
+from mizzen.diagnose.trace import walk
+from mizzen.diagnose.trace.request import Request
+from mizzen.diagnose.trace.verdict import Cause, Trace
+from mizzen.diagnose.trace.world import Workload, World
+from mizzen.errors import MizzenError
+from mizzen.incremental import Index
+from mizzen.model import names
+
+_KINDS = ("VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "PeerAuthentication", "EnvoyFilter")
+_indexes = {kind: Index(kind, "all blamed", lambda _key, _object: ((),)) for kind in _KINDS}
+_PASSTHROUGH = "PassthroughCluster"
+
+
+class Blame(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a group is to be laid to."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    """Empty where only the host is known that the object is for."""
+    host: str = ""
+    part: str = ""
+    """The subset or rule."""
+    file: str = ""
+    line: int = 0
+    reason: str = ""
+    """What configuration says of it."""
+    fix: str = ""
+    confirmed: bool = False
+    """Whether the request, traced through configuration, fails in the same way."""
+
+    def __str__(self) -> str:
+        if not self.kind:
+            return "-"
+        who = f"{self.kind} {self.namespace}/{self.name}" if self.name else f"{self.kind} for {self.host}"
+        part = f", {self.part}" if self.part else ""
+        place = f" ({self.file}:{self.line})" if self.file else ""
+        return who + part + place
+
+
+def by_names(group: Group) -> Blame:
+    """Whom the names in the lines accuse."""
+    rule = parse_rule(group.mark)
+    if rule is not None:
+        return Blame(kind="AuthorizationPolicy", namespace=rule.namespace, name=rule.name, part=f"rule {rule.rule}")
+    subject = group.subject
+    if group.example.cluster == _PASSTHROUGH:
+        return Blame(kind="ServiceEntry", host=subject.host, part="there is none")
+    kinds = group.explanation.kinds
+    if not subject.host:
+        return Blame()
+    kind = kinds[0] if kinds else "Service"
+    if kind == "Service":
+        if subject.service is None:
+            return Blame(kind="ServiceEntry" if "." in subject.host else "Service", host=subject.host)
+        namespace, name = subject.service
+        return Blame(kind="Service", namespace=namespace, name=name)
+    return Blame(kind=kind, host=_short(subject), part=f"subset {subject.subset}" if subject.subset else "")
+
+
+def _short(subject: Subject) -> str:
+    service = subject.service
+    return f"{service[1]}.{service[0]}" if service is not None else subject.host
+
+
+# -- with objects -----------------------------------------------------------------------------------------------------
+
+
+def by_objects(world: World, group: Group) -> Blame:
+    """Whom the objects accuse; what the names say where they do not help."""
+    named = by_names(group)
+    if named.kind == "AuthorizationPolicy" and named.name:
+        return _placed(world, named, Key(named.kind, named.namespace, named.name))
+    traced = _trace(world, group.example)
+    if traced is not None and traced.cause is not None and _agrees(traced, group.example):
+        return _of_cause(traced.cause, reason=traced.reason, fix=traced.fix, confirmed=True, part=named.part)
+    for kind in group.explanation.kinds or (named.kind,):
+        key = next(_candidates(world, kind, group), None)
+        if key is not None:
+            return _placed(world, msgspec.structs.replace(named, kind=kind, host=""), key)
+    return named
+
+
+def _placed(world: World, named: Blame, key: Key) -> Blame:
+    return _of_cause(world.cause(key), part=named.part)
+
+
+def _of_cause(cause: Cause, *, reason: str = "", fix: str = "", confirmed: bool = False, part: str = "") -> Blame:
+    return Blame(
+        kind=cause.kind,
+        namespace=cause.namespace,
+        name=cause.name,
+        file=cause.file,
+        line=cause.line,
+        reason=reason,
+        fix=fix,
+        confirmed=confirmed,
+        part=part if cause.kind in ("AuthorizationPolicy", "DestinationRule") else "",
+    )
+
+
+def _agrees(traced: Trace, entry: Entry) -> bool:
+    """Whether the trace comes to what the line says, in the log of the side that wrote it."""
+    status, flag, _ = traced.seen_by_client
+    own = (traced.status, traced.flag) if entry.is_inbound else (status, flag)
+    return own[0] == entry.status and frozenset(own[1].split(",")) - {"-"} == entry.flags
+
+
+def _trace(world: World, entry: Entry) -> Trace | None:
+    """The entry's request, sent through configuration; None where its sender is not known."""
+    request = _request(world, entry)
+    if request is None:
+        return None
+    try:
+        return walk.trace(world, request)
+    except MizzenError:
+        return None
+
+
+def _request(world: World, entry: Entry) -> Request | None:
+    own = world.at(_address(entry.local))
+    if own is not None and own.proxy == "router":
+        source = f"{walk.GATEWAY}{own.reference}"
+    else:
+        client = _client(world, entry)
+        if client is None:
+            return None
+        source = client.reference
+    key = names.parse_subset_key(entry.cluster) or names.parse_subset_key(entry.sni)
+    host = _bare(entry.authority) or (key.host if key is not None else "") or entry.sni or _address(entry.local)
+    port = key.port if key is not None and key.direction == names.OUTBOUND else _port(entry.local)
+    if not host or not port:
+        return None
+    return Request(
+        source=source,
+        scheme="tcp" if entry.is_connection else "http",
+        host=host,
+        port=port,
+        method=entry.method or "GET",
+        path=entry.path or "/",
+        headers=(("host", entry.authority),) if entry.authority else (),
+        address="" if entry.is_inbound else _address(entry.local),
+        http2=entry.protocol == "HTTP/2",
+    )
+
+
+def _client(world: World, entry: Entry) -> Workload | None:
+    """The pod that sent it: by its address, or as the log pipeline names it."""
+    found = world.at(_address(entry.remote))
+    if found is not None or not entry.pod or entry.is_inbound:
+        return found
+    try:
+        return world.find(entry.pod)
+    except MizzenError:
+        return None
+
+
+def _address(text: str) -> str:
+    return text.rpartition(":")[0].strip("[]")
+
+
+def _port(text: str) -> int:
+    port = text.rpartition(":")[2]
+    return int(port) if port.isdecimal() else 0
+
+
+def _bare(authority: str) -> str:
+    host, colon, port = authority.rpartition(":")
+    return (host if colon and port.isdecimal() else authority).lower()
+
+
+# -- objects by host --------------------------------------------------------------------------------------------------
+
+
+def _candidates(world: World, kind: str, group: Group) -> Iterator[Key]:
+    """Objects of a kind that concern the group's host; those that say what the cause is about first."""
+    subject = group.subject
+    if kind == "Service":
+        key = Key(kind, *subject.service) if subject.service is not None else None
+        if key is not None and world.object(key) is not None:
+            yield key
+    elif kind in _indexes and world.db is not None:
+        keys = [Key(*found) for found in world.db.lookup(_indexes[kind], ())]
+        fitting = [key for key in keys if _concerns(world, key, subject)]
+        yield from sorted(fitting, key=lambda key: (not _says(world, key, group), key))
+
+
+def _concerns(world: World, key: Key, subject: Subject) -> bool:
+    spec = world.object(key).spec
+    if key.kind in ("PeerAuthentication", "EnvoyFilter"):
+        return subject.service is not None and key.namespace == subject.service[0]
+    if key.kind == "Gateway":
+        hosts = [host.rpartition("/")[2] for server in spec.servers for host in server.hosts]
+    else:
+        hosts = [spec.host] if key.kind == "DestinationRule" else list(spec.hosts)
+    return any(_is_host(names.resolve_host(host, key.namespace, world.domain), subject.host) for host in hosts)
+
+
+def _is_host(written: str, asked: str) -> bool:
+    """Whether an object's host means the one of the lines, which may be short."""
+    return names.matches(written, asked) or ("." not in asked and written.startswith(f"{asked}."))
+
+
+_WORDS = {
+    "fault-abort": "abort=Abort",
+    "fault-delay": "delay=Delay",
+    "timeout": "timeout=",
+    "try-timeout": "per_try_timeout=",
+    "overflow": "connection_pool=ConnectionPool",
+    "local-limit": "ratelimit",
+    "global-limit": "ratelimit",
+}
+"""What stands in the object that causes it, as its value prints."""
+
+
+def _says(world: World, key: Key, group: Group) -> bool:
+    wanted = f"name='{group.subject.subset}'" if group.code == "empty-subset" else _WORDS.get(group.code, "")
+    return wanted in repr(world.object(key).spec)

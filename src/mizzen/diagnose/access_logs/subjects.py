@@ -1,0 +1,130 @@
+"""Whom an entry is about: the Service with port and subset, the host that was asked for, the policy.
+
+In: entries. Out: `Subject`. A cluster's name says it outright; a server's log has it in the server name of the mesh's
+mutual TLS. Of plain text, the entries of other proxies tell which host an authority or an endpoint belongs to: `Hosts`
+learns that from all entries before any is judged.
+"""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from mizzen.diagnose.access_logs.lines import Entry
+from mizzen.model import names
+
+_POLICY = re.compile(r"ns\[(?P<namespace>[^\]]*)\]-policy\[(?P<name>[^\]]*)\]-rule\[(?P<rule>\d+)\]")
+_SERVICE = re.compile(r"^(?P<name>[^.]+)\.(?P<namespace>[^.]+)\.svc\.")
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """What an entry is about, as far as names say."""
+
+    host: str = ""
+    """Of the Service or ServiceEntry, or the authority where no cluster was chosen."""
+    port: int = 0
+    subset: str = ""
+
+    @property
+    def service(self) -> tuple[str, str] | None:
+        """Namespace and name of the Kubernetes Service that the host is."""
+        found = _SERVICE.match(self.host)
+        return (found["namespace"], found["name"]) if found is not None else None
+
+    def __str__(self) -> str:
+        port = f":{self.port}" if self.port else ""
+        subset = f" subset {self.subset}" if self.subset else ""
+        service = self.service
+        return (f"{service[1]}.{service[0]}" if service is not None else self.host or "-") + port + subset
+
+
+class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule of an AuthorizationPolicy, as RBAC names it."""
+
+    namespace: str
+    name: str
+    rule: int
+
+
+def parse_rule(text: str) -> PolicyRule | None:
+    """The rule that RBAC's details name; None for `none` and for rules of other makers."""
+    found = _POLICY.search(text)
+    if found is None:
+        return None
+    return PolicyRule(namespace=found["namespace"], name=found["name"], rule=int(found["rule"]))
+
+
+class Hosts:
+    """Which Service port an authority or an endpoint stands for, learned from entries that know both."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._by_authority: dict[str, Subject | None] = {}
+        self._by_endpoint: dict[str, Subject | None] = {}
+        self._gateways: set[str] = set()
+        for entry in entries:
+            if is_gateway(entry):
+                self._gateways.add(_address(entry.local))
+            known = _stated(entry)
+            if known is not None:
+                plain = Subject(host=known.host, port=known.port)
+                _learn(self._by_authority, _bare(entry.authority), plain)
+                _learn(self._by_endpoint, entry.local if entry.is_inbound else entry.upstream, plain)
+
+    def is_at_gateway(self, entry: Entry) -> bool:
+        """Whether what the entry tells of arrived at an address that other entries know as a gateway's."""
+        return _address(entry.local) in self._gateways
+
+    def subject(self, entry: Entry) -> Subject:
+        """Whom the entry is about."""
+        stated = _stated(entry)
+        if stated is not None:
+            return stated
+        authority = _bare(entry.authority)
+        at = self._by_endpoint.get(entry.local) if entry.is_inbound or not authority else None
+        known = self._by_authority.get(authority) or at
+        if known is not None:
+            return known
+        sni = entry.sni if not entry.sni.startswith("outbound_.") else ""
+        host = authority or sni or _address(entry.local)
+        return Subject(host=host, port=_port(entry.local))
+
+
+def is_gateway(entry: Entry) -> bool:
+    """Whether a gateway logs: it is reached at its own address, and calls on behalf of somebody else.
+
+    A sidecar's outbound entries have the destination as local address and the pod's own as remote; what reaches a
+    server's sidecar goes to an inbound cluster, or to none where no filter chain took it.
+    """
+    if entry.is_inbound or entry.is_connection:
+        return False
+    own = _address(entry.upstream_local)
+    return bool(entry.forwarded) or (bool(own) and own == _address(entry.local))
+
+
+def _learn(known: dict[str, Subject | None], key: str, subject: Subject) -> None:
+    """What stands for two Services stands for none."""
+    if key:
+        known[key] = subject if known.get(key, subject) == subject else None
+
+
+def _stated(entry: Entry) -> Subject | None:
+    """By the cluster's name, or the server name by which one sidecar calls another."""
+    key = names.parse_subset_key(entry.cluster) if entry.cluster else None
+    if key is not None and key.direction == names.OUTBOUND:
+        return Subject(host=key.host, port=key.port, subset=key.subset)
+    called = names.parse_subset_key(entry.sni) if entry.sni.startswith("outbound_.") else None
+    return Subject(host=called.host, port=called.port, subset=called.subset) if called is not None else None
+
+
+def _bare(authority: str) -> str:
+    host, colon, port = authority.rpartition(":")
+    return (host if colon and port.isdecimal() else authority).lower()
+
+
+def _address(text: str) -> str:
+    return text.rpartition(":")[0]
+
+
+def _port(address: str) -> int:
+    port = address.rpartition(":")[2]
+    return int(port) if port.isdecimal() else 0
