@@ -62,13 +62,15 @@ async def test_a_minute_without_an_api_server_pushes_nothing_and_loses_nothing(b
         assert all(cluster(namespace, "before") in client.held[CLUSTER] for client in clients)
         await asyncio.to_thread(bed.stop_server, signal.SIGKILL)
         try:
-            await waiting.eventually(lambda: plane.control_plane.kube.age() > ABSENT_SECONDS, 3 * ABSENT_SECONDS)
+            await waiting.eventually(
+                lambda: plane.control_plane.cluster.source.age() > ABSENT_SECONDS, 3 * ABSENT_SECONDS
+            )
             async with connected(plane, 1) as newcomers:
                 assert cluster(namespace, "before") in newcomers[0].held[CLUSTER]
             assert plane.control_plane.is_ready()
         finally:
             await asyncio.to_thread(bed.start_server)
-        await waiting.eventually(lambda: plane.control_plane.kube.age() == 0, 120)
+        await waiting.eventually(lambda: plane.control_plane.cluster.source.age() == 0, 120)
         await asyncio.gather(*(client.read_nothing(1.0) for client in clients))
         await apply(bed, service(namespace, "after"), "services")
         await asyncio.gather(*(read_until(client, cluster(namespace, "after")) for client in clients))
@@ -78,7 +80,7 @@ async def test_a_status_that_is_written_costs_nothing(bed, namespace, tmp_path):
     document = service(namespace, "s")
     await apply(bed, document, "services")
     async with serving(bed, tmp_path) as plane, connected(plane, 1) as (client,):
-        engine, kube = plane.control_plane.engine, plane.control_plane.kube
+        engine, kube = plane.control_plane.engine, plane.control_plane.cluster.source
         runs, lists = engine.runs, kube.heard_at("Service")
         condition = {"type": "Ready", "status": "True", "reason": "r", "message": ""}
         body = {"status": {"conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}

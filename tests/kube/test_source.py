@@ -15,6 +15,7 @@ from mizzen.api.kinds import kind_named
 from mizzen.api.meta import Key
 from mizzen.sources.batches import Batch
 from mizzen.sources.kube.access import from_kubeconfig
+from mizzen.sources.kube.client import Client
 from mizzen.sources.kube.reflector import Timing
 from mizzen.sources.kube.source import KubeSource
 
@@ -37,13 +38,18 @@ class Followed:
         return key in self.source.objects
 
 
+async def run(client: Client, source: KubeSource, batches: list[Batch]) -> None:
+    async with client:
+        await source.run(batches.append)
+
+
 @contextlib.asynccontextmanager
 async def following(bed: Bed, kinds: str = "Service Pod Namespace", timing: Timing = QUICK) -> AsyncIterator[Followed]:
-    access = from_kubeconfig(bed.kubeconfig())
-    source = KubeSource(access, kinds=tuple(kind_named(name) for name in kinds.split()), timing=timing)
+    client = Client(from_kubeconfig(bed.kubeconfig()))
+    source = KubeSource(client, kinds=tuple(kind_named(name) for name in kinds.split()), timing=timing)
     followed = Followed(source)
 
-    task = asyncio.create_task(source.run(followed.batches.append))
+    task = asyncio.create_task(run(client, source, followed.batches))
     try:
         await eventually(lambda: followed.batches or task.done())
         yield followed
@@ -225,10 +231,11 @@ async def test_a_token_that_is_refused_is_waited_for(bed, namespace, tmp_path):
     token = tmp_path / "token"
     token.write_text("wrong")
     kubeconfig = bed.kubeconfig("token-file", tokenFile=str(token))
-    source = KubeSource(from_kubeconfig(kubeconfig), kinds=(kind_named("Service"),), timing=QUICK)
+    client = Client(from_kubeconfig(kubeconfig))
+    source = KubeSource(client, kinds=(kind_named("Service"),), timing=QUICK)
     batches: list[Batch] = []
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(source.run(batches.append))
+        task = tasks.create_task(run(client, source, batches))
         await asyncio.sleep(0.5)
         assert not batches
         token.write_text("administrator-of-this-run")
@@ -238,10 +245,11 @@ async def test_a_token_that_is_refused_is_waited_for(bed, namespace, tmp_path):
 
 async def test_client_certificates_are_accepted(bed):
     paths = {"client-certificate": str(bed.folder / "admin.crt"), "client-key": str(bed.folder / "admin.key")}
-    source = KubeSource(from_kubeconfig(bed.kubeconfig("certificate", **paths)), kinds=(kind_named("Service"),))
+    client = Client(from_kubeconfig(bed.kubeconfig("certificate", **paths)))
+    source = KubeSource(client, kinds=(kind_named("Service"),))
     batches: list[Batch] = []
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(source.run(batches.append))
+        task = tasks.create_task(run(client, source, batches))
         await eventually(lambda: batches)
         task.cancel()
     assert Key("Service", "default", "kubernetes") in batches[0].sets

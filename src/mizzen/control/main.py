@@ -28,6 +28,7 @@ from mizzen.ca.service import CertificateService, watch_expiry
 from mizzen.compile import resource, snapshot
 from mizzen.control import callers, controlz, http
 from mizzen.control.authority import RunningAuthority, keep_serving_certificate
+from mizzen.control.cluster import Cluster
 from mizzen.control.debug.access import Access
 from mizzen.control.debug.pages import build_console
 from mizzen.control.debug.streams import DebugStreams
@@ -37,10 +38,11 @@ from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Address, Options
 from mizzen.control.peer_records import PeerRecords
 from mizzen.control.release import Release, this_release
+from mizzen.control.ui import site
+from mizzen.control.ui.tracing import Tracer
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
-from mizzen.sources.kube.source import KubeSource
 from mizzen.sources.watch import FileSource
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
@@ -88,7 +90,10 @@ class ControlPlane:
         self._stopping = asyncio.Event()
         verifier = callers.load_verifier(options.token_keys, options.token_issuer, config.authority.audiences, clock)
         issuer = callers.load_issuer(config, clock)
-        authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier)
+        access, audiences = options.kubernetes, config.authority.audiences
+        self.cluster = Cluster(access, audiences, clock) if access is not None else None
+        reviews = self.cluster.token_reviews if self.cluster else None
+        authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier, reviews)
         self._running_authority = RunningAuthority(
             config.authority, options.ca_dir, self._mesh.config.trust_domain, clock
         )
@@ -110,14 +115,15 @@ class ControlPlane:
         self.authority.on_change(lambda _: self.inputs.take_roots(self.authority.bundle))
         self._in_force = InForce(self.engine, self.discovery.connections, self.inputs.take_compiled, self.is_ready)
         self.source = FileSource(options.config) if options.config else None
-        self.kube = KubeSource(options.kubernetes) if options.kubernetes is not None else None
         self._pages = self._open_console(authenticator, this_release(config.instance))
+        self._tracer = Tracer(self.engine, self.discovery.connections, self.inputs.places)
+        self._site = site.Site(site.build_console(self.discovery, lambda: self.inputs.findings), self._tracer)
         describe = PeerRecords(self.engine, lambda: self.discovery.pusher.ready).describe
         certificates = CertificateService(self.authority, authenticator, describe)
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
         self.ports: dict[str, int] = {}
         """The ports that are open, by flag."""
-        if verifier is None and issuer is None and options.secure is not None:
+        if not (verifier or issuer or reviews) and options.secure is not None:
             _log.warning("neither --tokenKey nor JWT_RULE is given: callers on %s prove nothing", options.secure)
 
     def _open_console(self, authenticator: Authenticator, release: Release) -> http.Pages:
@@ -142,7 +148,7 @@ class ControlPlane:
         """Serve until `stop`. Raises MizzenError when a part cannot be started or has failed."""
         try:
             async with self._http(), self._grpc(), asyncio.TaskGroup() as tasks:
-                for name, source in {_FILES: self.source, _KUBERNETES: self.kube}.items():
+                for name, source in {_FILES: self.source, _KUBERNETES: self.cluster}.items():
                     if source is not None:
                         self.inputs.expect(name)
                 for name, part in {
@@ -180,8 +186,8 @@ class ControlPlane:
                 self.inputs.take(_FILES, batch, self.source.contents.origins)
 
     async def _follow_kubernetes(self) -> None:
-        if self.kube is not None:
-            await self.kube.run(lambda batch: self.inputs.take(_KUBERNETES, batch, {}))
+        if self.cluster is not None:
+            await self.cluster.run(lambda batch: self.inputs.take(_KUBERNETES, batch, {}))
 
     async def _follow_mesh(self) -> None:
         """Read the mesh config's file again whenever it changes."""
@@ -193,11 +199,14 @@ class ControlPlane:
 
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[None]:
+        monitoring = self._pages.monitoring()
+        self._site.add_to(monitoring.router, self._pages.limit)
         wanted = (
             ("--httpAddr", self._options.http, self._pages.readiness()),
-            ("--monitoringAddr", self._options.monitoring, self._pages.monitoring()),
+            ("--monitoringAddr", self._options.monitoring, monitoring),
         )
         async with contextlib.AsyncExitStack() as stack:
+            stack.callback(self._tracer.close)
             for flag, address, application in wanted:
                 if address is not None:
                     server = http.Server(application, flag, address)

@@ -1,6 +1,6 @@
 """All kinds of an API server as one row of batches, as files are.
 
-In: an `Access`. Out: `Batch`es: the first one is everything, once every kind has been listed; each later one is what
+In: a `Client`. Out: `Batch`es: the first one is everything, once every kind has been listed; each later one is what
 has changed since. Kinds come and go with their CRDs, whose metadata is watched too. While the server is away no batch
 comes; how old what is known has become is told by `age` and by metrics.
 """
@@ -15,7 +15,6 @@ from mizzen.api.kinds import Kind
 from mizzen.api.meta import Key, Object
 from mizzen.errors import SourceError
 from mizzen.sources.batches import Batch, count_events
-from mizzen.sources.kube.access import Access
 from mizzen.sources.kube.client import Client
 from mizzen.sources.kube.reflector import Held, Reflector, Timing, problems_of
 from mizzen.sources.kube.served import SERVED_KINDS, Resource, find_served
@@ -41,13 +40,13 @@ class KubeSource:
 
     def __init__(
         self,
-        access: Access,
+        client: Client,
         *,
         kinds: tuple[Kind, ...] = SERVED_KINDS,
         timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._access, self._kinds, self._clock = access, kinds, clock
+        self._client, self._kinds, self._clock = client, kinds, clock
         self._timing = timing or Timing()
         self._reflectors: dict[str, Reflector] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -83,9 +82,9 @@ class KubeSource:
 
     async def run(self, deliver: Callable[[Batch], None]) -> None:
         """Deliver the batches; ends only when cancelled."""
-        async with Client(self._access) as client, asyncio.TaskGroup() as tasks:
-            await self._discover_first(client, tasks)
-            tasks.create_task(self._follow_crds(client, tasks), name="crds")
+        async with asyncio.TaskGroup() as tasks:
+            await self._discover_first(tasks)
+            tasks.create_task(self._follow_crds(tasks), name="crds")
             for reflector in list(self._reflectors.values()):
                 await reflector.listed.wait()
             deliver(self._collect())
@@ -121,19 +120,19 @@ class KubeSource:
 
     # -- kinds ----------------------------------------------------------------------------------------------------
 
-    async def _discover_first(self, client: Client, tasks: asyncio.TaskGroup) -> None:
+    async def _discover_first(self, tasks: asyncio.TaskGroup) -> None:
         """Wait for the server; refused credentials are waited for too, since others renew them."""
         wait = self._timing.first_wait
         while True:
             try:
-                self._set_kinds(await find_served(client, self._kinds), client, tasks)
+                self._set_kinds(await find_served(self._client, self._kinds), tasks)
                 return
             except SourceError as error:
                 _log.warning("%s; trying again in %g s", error, wait)
             await asyncio.sleep(wait)
             wait = min(wait * 2, self._timing.longest_wait)
 
-    def _set_kinds(self, served: Mapping[str, Resource], client: Client, tasks: asyncio.TaskGroup) -> None:
+    def _set_kinds(self, served: Mapping[str, Resource], tasks: asyncio.TaskGroup) -> None:
         known: dict[str, dict[Key, Held]] = {}
         for name, old in list(self._reflectors.items()):
             if served.get(name) != old.resource:
@@ -143,7 +142,7 @@ class KubeSource:
                 _log.info("%s is no longer served", old.resource.path)
         for name, resource in served.items():
             if name not in self._reflectors:
-                reflector = Reflector(client, resource, self._changed, clock=self._clock, timing=self._timing)
+                reflector = Reflector(self._client, resource, self._changed, clock=self._clock, timing=self._timing)
                 reflector.held = known.pop(name, {})  # The same objects at another version.
                 self._reflectors[name] = reflector
                 self._tasks[name] = tasks.create_task(reflector.run(), name=resource.path)
@@ -151,22 +150,22 @@ class KubeSource:
             for key in held:
                 self._changed(key)
 
-    async def _follow_crds(self, client: Client, tasks: asyncio.TaskGroup) -> None:
+    async def _follow_crds(self, tasks: asyncio.TaskGroup) -> None:
         """Look again which kinds are served whenever a CRD has changed."""
         while True:
             with contextlib.suppress(SourceError):
                 version = ""
-                async with contextlib.aclosing(client.list_pages(_CRDS, {}, _METADATA)) as pages:
+                async with contextlib.aclosing(self._client.list_pages(_CRDS, {}, _METADATA)) as pages:
                     async for page in pages:
                         version = page.metadata.resource_version
-                await self._discover(client, tasks)
-                async with client.watch(_CRDS, {"resourceVersion": version}, _METADATA) as events:
+                await self._discover(tasks)
+                async with self._client.watch(_CRDS, {"resourceVersion": version}, _METADATA) as events:
                     async for event in events:
                         if event.type != "BOOKMARK":
                             await asyncio.sleep(_SETTLE)
-                            await self._discover(client, tasks)
+                            await self._discover(tasks)
             await asyncio.sleep(_RETRY)
 
-    async def _discover(self, client: Client, tasks: asyncio.TaskGroup) -> None:
+    async def _discover(self, tasks: asyncio.TaskGroup) -> None:
         before = {name: one.resource for name, one in self._reflectors.items()}
-        self._set_kinds(await find_served(client, self._kinds, before), client, tasks)
+        self._set_kinds(await find_served(self._client, self._kinds, before), tasks)

@@ -1,0 +1,26 @@
+"""What a control plane has of the Kubernetes cluster whose objects it serves.
+
+In: an `Access`. Out: one client, and over it the objects and the verdicts on tokens.
+"""
+
+from collections.abc import Callable, Sequence
+
+from mizzen.control.token_reviews import TokenReviews
+from mizzen.sources.batches import Batch
+from mizzen.sources.kube.access import Access
+from mizzen.sources.kube.client import Client
+from mizzen.sources.kube.source import KubeSource
+
+
+class Cluster:
+    """One cluster; somebody runs it."""
+
+    def __init__(self, access: Access, audiences: Sequence[str], clock: Callable[[], float]) -> None:
+        self._client = Client(access)
+        self.source = KubeSource(self._client)
+        self.token_reviews = TokenReviews(self._client, audiences, clock)
+
+    async def run(self, take: Callable[[Batch], None]) -> None:
+        """Follow the objects; ends only when cancelled."""
+        async with self._client:
+            await self.source.run(take)

@@ -1,0 +1,149 @@
+"""Tokens of real service accounts, reviewed by a real API server: whom a control plane believes, and while none answers."""
+
+import asyncio
+import signal
+import time
+
+import adsclient
+import pytest
+from control_planes import HOST, Plane, control_plane
+from kube_bed import Bed
+from kube_objects import path_of, pod
+
+from mizzen.compile.resource import CLUSTER
+from mizzen.control.token_reviews import TokenReviews
+from mizzen.errors import AuthorityError
+from mizzen.sources.kube.access import from_kubeconfig
+from mizzen.sources.kube.client import Client
+
+OPTIONS = (("grpc.ssl_target_name_override", HOST), *adsclient.CHANNEL_OPTIONS)
+
+
+def token(
+    bed: Bed, namespace: str, account: str = "cart", audience: str = "istio-ca", pod_name: str = "", seconds: int = 3600
+) -> str:
+    spec: dict = {"audiences": [audience], "expirationSeconds": seconds}
+    if pod_name:
+        spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": pod_name}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    return bed.call("POST", path, {"spec": spec})["status"]["token"]
+
+
+@pytest.fixture
+def account(bed: Bed, namespace: str) -> str:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    bed.call("POST", path, {"metadata": {"name": "cart"}})
+    document = pod(namespace, "cart-0")
+    document["spec"]["serviceAccountName"] = "cart"
+    bed.apply(path_of(document, "pods"), document)
+    return namespace
+
+
+@pytest.fixture
+async def plane(bed: Bed, tmp_path):
+    access = from_kubeconfig(bed.kubeconfig())
+    async with control_plane(tmp_path, config=(), token_keys=(), kubernetes=access) as plane:
+        yield plane
+
+
+def proxy(plane: Plane, namespace: str, shown: str, account: str = "cart") -> adsclient.Client:
+    return adsclient.Client(
+        plane.target("--secureGRPCAddr"),
+        node=adsclient.node("cart-0", namespace, service_account=account),
+        credentials=plane.credentials(),
+        token=shown,
+        options=OPTIONS,
+    )
+
+
+async def is_served(client: adsclient.Client) -> bool:
+    async with client:
+        await client.subscribe(CLUSTER)
+        try:
+            return bool((await client.read(60)).resources)
+        except ConnectionError:
+            return False
+
+
+async def test_a_proxy_is_believed_by_its_token_for_what_it_is_alone(bed, account, plane):
+    good = await asyncio.to_thread(token, bed, account, pod_name="cart-0")
+    assert await is_served(proxy(plane, account, good))
+    assert not await is_served(proxy(plane, "kube-system", good))
+    assert not await is_served(proxy(plane, account, good, account="admin"))
+
+
+async def test_the_pod_that_a_token_is_bound_to_is_known(bed, account, plane):
+    shown = await asyncio.to_thread(token, bed, account, pod_name="cart-0")
+    found = await plane.control_plane.cluster.token_reviews.verify(shown)
+    assert (found.namespace, found.name, found.pod) == (account, "cart", "cart-0")
+
+
+@pytest.mark.parametrize("way", ["audience", "tampered", "nobody", "administrator"])
+async def test_other_tokens_are_refused(bed, account, plane, way):
+    good = await asyncio.to_thread(token, bed, account)
+    head, payload, signature = good.split(".")
+    shown = {
+        "audience": await asyncio.to_thread(token, bed, account, audience="somebody-else"),
+        "tampered": ".".join((head, payload, signature[:-8] + "AAAAAAAA")),
+        "nobody": "abc",
+        "administrator": "administrator-of-this-run",
+    }[way]
+    assert not await is_served(proxy(plane, account, shown))
+    with pytest.raises(AuthorityError):
+        await plane.control_plane.cluster.token_reviews.verify(shown)
+    assert await is_served(proxy(plane, account, good))
+
+
+class Reviewed:
+    """Reviews by a clock that a test turns."""
+
+    def __init__(self, bed: Bed) -> None:
+        self.now = time.time()
+        self.client = Client(from_kubeconfig(bed.kubeconfig()))
+        self._reviews = TokenReviews(self.client, ("istio-ca",), lambda: self.now)
+
+    async def believes(self, shown: str) -> bool:
+        try:
+            await self._reviews.verify(shown)
+        except AuthorityError:
+            return False
+        return True
+
+
+@pytest.fixture
+async def reviewed(bed):
+    reviewed = Reviewed(bed)
+    async with reviewed.client:
+        yield reviewed
+
+
+async def test_known_tokens_hold_while_the_server_is_away_and_others_do_not_come_in(bed, account, reviewed, plane):
+    known, unknown = [await asyncio.to_thread(token, bed, account) for _ in range(2)]
+    assert await reviewed.believes(known)
+    assert await is_served(proxy(plane, account, known))
+    await asyncio.to_thread(bed.stop_server, signal.SIGKILL)
+    try:
+        assert await is_served(proxy(plane, account, known))
+        assert not await is_served(proxy(plane, account, unknown))
+        reviewed.now += 1800
+        assert await reviewed.believes(known)
+        assert not await reviewed.believes(unknown)
+        assert not await reviewed.believes(known[:-8] + "AAAAAAAA")
+        reviewed.now += 1801
+        assert not await reviewed.believes(known), "it has ended"
+    finally:
+        await asyncio.to_thread(bed.start_server)
+    assert await is_served(proxy(plane, account, unknown))
+
+
+async def test_a_token_of_an_account_that_is_gone_is_refused_when_it_is_asked_about_again(bed, account, reviewed):
+    shown = await asyncio.to_thread(token, bed, account, seconds=86_400)
+    assert await reviewed.believes(shown)
+    await asyncio.to_thread(bed.call, "DELETE", f"/api/v1/namespaces/{account}/serviceaccounts/cart")
+    assert await reviewed.believes(shown), "remembered"
+    for _ in range(100):  # The server itself remembers for some seconds.
+        reviewed.now += 301
+        if not await reviewed.believes(shown):
+            return
+        await asyncio.sleep(0.3)
+    raise AssertionError("still believed")
