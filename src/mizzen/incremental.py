@@ -177,6 +177,10 @@ class Engine:
         """The keys of a table without recording a read, in no order; for those outside queries."""
         return iter(self._tables.get(table, ()))
 
+    def inputs(self) -> dict[Key, Any]:
+        """A copy of all inputs, without recording reads; for those outside queries."""
+        return {key: value for table in self._tables.values() for key, value in table.items()}
+
     def _touch(self, key: Key, old: Any, new: Any) -> None:
         node = self._input_nodes.get(key)
         if node is not None:

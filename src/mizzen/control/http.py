@@ -70,17 +70,17 @@ class Pages:
         return web.Response(text=str(self._release))
 
     async def _index(self, request: web.Request) -> web.Response:
-        await self._limit(request, "")
+        await self.limit(request, "")
         return _respond(self._console.index())
 
     async def _debug(self, request: web.Request) -> web.Response:
         page = request.match_info["page"]
-        limit = await self._limit(request, page)
+        limit = await self.limit(request, page)
         return _respond(await self._console.ask(Query(page=page, parameters=dict(request.query), namespace=limit)))
 
-    async def _limit(self, request: web.Request, page: str) -> str:
-        """The namespace that the caller may see, empty for all; raises 401 or 403."""
-        if _is_local(request.remote):
+    async def limit(self, request: web.Request, page: str) -> str:
+        """The namespace that the caller may see on a debug page, empty for all; raises 401 or 403."""
+        if _is_local(request.remote) and _is_called_local(request.headers.get("Host")):
             return EVERYTHING
         metadata = {name.lower(): value for name, value in request.headers.items()}
         try:
@@ -104,6 +104,16 @@ def _is_local(address: str | None) -> bool:
         return False
     mapped = getattr(parsed, "ipv4_mapped", None)
     return (mapped or parsed).is_loopback
+
+
+def _is_called_local(host: str | None) -> bool:
+    """Whether the caller knows this machine as its own. A page of another site that was led here by a name of its
+    choice comes from this machine, too, with the browser that shows it, and says that name."""
+    if host is None:
+        return True
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    name = name.strip("[]").lower()
+    return name == "localhost" or name.endswith(".localhost") or _is_local(name)
 
 
 async def _metrics(_: web.Request) -> web.Response:

@@ -146,6 +146,13 @@ class Inputs:
         _tell(before, now)
         _count(now)
 
+    def places(self) -> Mapping[Key, Origin]:
+        """Where objects stand in files, as far as they do; a copy."""
+        found: dict[Key, Origin] = {}
+        for origins in reversed(self._origins.values()):
+            found.update(origins)
+        return found
+
     def _origin(self, key: Key | None) -> Origin:
         if key is None:
             return Origin("")

@@ -19,6 +19,7 @@ from mizzen import settings as settings_module
 from mizzen.incremental import Key
 from mizzen.xds import metrics
 from mizzen.xds.generator import Generator
+from mizzen.xds.history import History, Pushed, shown
 from mizzen.xds.pace import Pace
 from mizzen.xds.roots import Push, Roots
 
@@ -153,12 +154,14 @@ class Pusher:
         settings: settings_module.Push,
         pace: Pace,
         clock: Callable[[], float] = time.monotonic,
+        calendar: Callable[[], float] = time.time,
     ) -> None:
         self._generator = generator
         self._roots = roots
         self._settings = settings
         self._pace = pace
         self._clock = clock
+        self._calendar = calendar
         self._debounce = Debounce(settings.debounce_after, settings.debounce_max)
         self._changes: dict[Key, Any] = {}
         self._reasons: Counter[str] = Counter()
@@ -167,6 +170,9 @@ class Pusher:
         """Whether the first state of the mesh is complete; nothing is served before."""
         self.count = 0
         """Pushes since the start."""
+        self.history = History()
+        self._committed: tuple[Key, ...] = ()
+        """The objects of the last commit."""
 
     def feed(self, key: Key, value: Any, reason: str = "config") -> None:
         """A source saw that input `key` is now `value` (None: gone). `reason` is a label of pilot_push_triggers."""
@@ -213,6 +219,7 @@ class Pusher:
         if first is None:
             return None
         changes, self._changes = self._changes, {}
+        self._committed = tuple(changes)
         reasons, self._reasons = self._reasons, Counter()
         self._debounce.reset()
         self._generator.apply(changes)
@@ -235,3 +242,18 @@ class Pusher:
                 woken += 1
         if reached:
             _log.info("Push %d: %d proxies may be reached, %d are", self.count, len(reached), woken)
+        self._remember(push, len(reached), woken)
+
+    def _remember(self, push: Push, reached: int, told: int) -> None:
+        objects, self._committed = self._committed, ()
+        pushed = Pushed(
+            number=self.count,
+            at=self._calendar(),
+            reasons=tuple(sorted(push.reasons)),
+            objects=shown(objects),
+            changes=len(objects),
+            reached=reached,
+            told=told,
+            seconds=self._clock() - push.since,
+        )
+        self.history.record(pushed, objects)

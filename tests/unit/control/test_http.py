@@ -8,7 +8,7 @@ from mizzen import settings
 from mizzen.ca.identity import Call, Caller, bearer_token
 from mizzen.control.debug.access import Access
 from mizzen.control.debug.console import Console
-from mizzen.control.http import Pages, _is_local
+from mizzen.control.http import Pages, _is_called_local, _is_local
 from mizzen.control.release import Release
 from mizzen.errors import AuthorityError
 
@@ -32,7 +32,7 @@ async def limit(identity: str, page: str, scheme: str = "Bearer", *, enforced: b
     release = Release(version="1", instance="here")
     pages = Pages(Console({}), Access(config), Tokens(), config.http, release, lambda: True)
     headers = {"Authorization": f"{scheme} {identity}"} if identity else {}
-    return await pages._limit(make_mocked_request("GET", "/debug/x", headers=headers), page)
+    return await pages.limit(make_mocked_request("GET", "/debug/x", headers=headers), page)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,29 @@ async def limit(identity: str, page: str, scheme: str = "Bearer", *, enforced: b
 )
 def test_only_loopback_addresses_are_local(address: str | None, local: bool) -> None:
     assert _is_local(address) is local
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        (None, True),
+        ("localhost", True),
+        ("LOCALHOST:15014", True),
+        ("mesh.localhost:15014", True),
+        ("127.0.0.1:15014", True),
+        ("[::1]:15014", True),
+        ("[::1]", True),
+        ("10.0.0.1:15014", False),
+        ("evil.example:15014", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example:80", False),
+        ("", False),
+    ],
+)
+def test_a_caller_on_this_machine_that_calls_it_by_a_foreign_name_is_a_foreign_page(
+    host: str | None, local: bool
+) -> None:
+    assert _is_called_local(host) is local
 
 
 async def test_stranger_without_credentials_gets_401_without_details() -> None:

@@ -122,9 +122,14 @@ def _dns_capture(db: Engine, metadata: Mapping[str, Any]) -> bool:
 
 
 def _compile(db: Engine, pod: Pod, dialect: Literal["istio", "envoy"]) -> Holdings:
-    who = msgspec.structs.replace(proxy.parse_node(nodes.build_node(pod, mesh.domain(db))), dialect=dialect)
+    who = proxy.parse_node(nodes.build_node(pod, mesh.domain(db)))
+    return compile_holdings(db, msgspec.structs.replace(who, dialect=dialect))
+
+
+def compile_holdings(db: Engine, who: proxy.Proxy) -> Holdings:
+    """What that proxy would be told now."""
     printed = snapshot.take_snapshot(db, who).printed
-    return Holdings(**{kind: printed[kind] for kind in snapshot.KINDS}, names=_names(db, who), dialect=dialect)
+    return Holdings(**{kind: printed[kind] for kind in snapshot.KINDS}, names=_names(db, who), dialect=who.dialect)
 
 
 def _names(db: Engine, who: proxy.Proxy) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,98 @@
+"""What has caused pushes, and what they cost.
+
+In: the pusher's history, and the counters that `/metrics` exports. Out: the objects whose changes told most proxies
+something, the latest pushes, changes and pushes by reason, responses and their bytes by type. Counters run since the
+process began; the history is bounded.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mizzen.control.debug.console import Page, Query, Write
+from mizzen.incremental import Key
+from mizzen.xds import metrics
+from mizzen.xds.history import Account, History, Pushed
+
+_TOP = 25
+
+
+def page(history: History) -> Page:
+    """The page of data."""
+
+    def read(_: Query) -> Write:
+        top, latest = history.top(_TOP), list(history.latest)
+        return lambda: build_account(top, latest)
+
+    return Page("What has caused pushes.", read)
+
+
+def build_account(top: Sequence[Account], latest: Sequence[Pushed]) -> dict[str, Any]:
+    """The whole document; it has the same size in every mesh."""
+    return {
+        "objects": [
+            {"object": describe_key(each.object), "pushes": each.pushes, "told": each.told, "last": each.last}
+            for each in top
+        ],
+        "latest": [_pushed(push) for push in reversed(latest)],
+        "reasons": _reasons(),
+        "types": _types(),
+    }
+
+
+def describe_key(key: Key) -> str:
+    """`Kind NAMESPACE/NAME`; inputs of the control plane's own have no namespace."""
+    kind, *names = key
+    return f"{kind} {'/'.join(filter(None, names))}"
+
+
+def _pushed(push: Pushed) -> dict[str, Any]:
+    return {
+        "number": push.number,
+        "at": push.at,
+        "reasons": list(push.reasons),
+        "objects": [describe_key(key) for key in push.objects],
+        "changes": push.changes,
+        "reached": push.reached,
+        "told": push.told,
+        "seconds": round(push.seconds, 3),
+    }
+
+
+def _reasons() -> list[dict[str, Any]]:
+    """By reason: changes that came in, and pushes to proxies because of them."""
+    updates, pushes = _by_label(metrics.UPDATES), _by_label(metrics.TRIGGERS)
+    found = [
+        {"reason": reason, "changes": int(updates.get(reason, 0)), "pushes": int(pushes.get(reason, 0))}
+        for reason in updates.keys() | pushes.keys()
+    ]
+    return sorted(found, key=lambda each: (-each["pushes"], each["reason"]))
+
+
+def _types() -> list[dict[str, Any]]:
+    """By type: responses sent, their bytes, and how many were refused."""
+    sent, refused = _by_label(metrics.PUSHES), _by_label(metrics.REJECTS)
+    sizes = {
+        sample.labels["type"]: sample.value
+        for family in metrics.CONFIG_SIZE.collect()
+        for sample in family.samples
+        if sample.name.endswith("_sum")
+    }
+    found = [
+        {
+            "type": word.upper(),
+            "responses": int(count),
+            "bytes": int(sizes.get(word, 0)),
+            "refused": int(refused.get(word, 0)),
+        }
+        for word, count in sent.items()
+        if not word.endswith("_senderr")
+    ]
+    return sorted(found, key=lambda each: (-each["bytes"], each["type"]))
+
+
+def _by_label(counter: Any) -> dict[str, float]:
+    return {
+        next(iter(sample.labels.values()), ""): sample.value
+        for family in counter.collect()
+        for sample in family.samples
+    }
