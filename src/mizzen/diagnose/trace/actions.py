@@ -25,6 +25,7 @@ _REDIRECTS = {
     "PERMANENT_REDIRECT": 308,
 }
 _NOT_FOUND = {"SERVICE_UNAVAILABLE": 503, "NOT_FOUND": 404, "INTERNAL_SERVER_ERROR": 500}
+_OF_REQUEST = re.compile(r"%REQ\((?P<name>[^)?]+)(?:\?(?P<other>[^)]*))?\)%")
 _UPSTREAM_RETRIES = 1
 """Envoy's number of retries where a policy says none."""
 
@@ -43,13 +44,14 @@ def perform(state: State, route: Json) -> Answer:
 
 def _redirect(state: State, route: Json) -> Answer:
     action = dump.message(route, "redirect")
+    _change_response(state, route, {})
     message = state.message
     host = dump.text(action, "host_redirect") or message.authority
     port = dump.number(action, "port_redirect")
     scheme = dump.text(action, "scheme_redirect") or ("https" if action.get("httpsRedirect") else message.scheme)
     if port or scheme != message.scheme:
         host = virtual_hosts.strip_port(host)
-    path = dump.text(action, "path_redirect") or _rewritten_path(message, route, action)
+    path = _redirected_path(message, dump.text(action, "path_redirect")) or _rewritten_path(message, route, action)
     if action.get("stripQuery") is True:
         path = path.partition("?")[0]
     target = f"{scheme}://{host}{f':{port}' if port else ''}{path}"
@@ -65,8 +67,14 @@ def _redirect(state: State, route: Json) -> Answer:
     )
 
 
+def _redirected_path(message: Message, path: str) -> str:
+    """A path written out, which keeps the query of the request unless it has one of its own."""
+    return path + "".join(message.path.partition("?")[1:]) if path and "?" not in path else path
+
+
 def _direct_response(state: State, route: Json) -> Answer:
     action = dump.message(route, "direct_response")
+    _change_response(state, route, {})
     status = dump.number(action, "status")
     hop = state.hop
     hop.journal.note(
@@ -117,7 +125,9 @@ def _send(state: State, route: Json, entry: Json, name: str, policy: Policy) -> 
         state.hop.journal.note(state.hop.side, "route", "the request is changed", *_changes(state.message, message))
     speaks_http2 = message.http2
     words = alpn.words(state, route, entry, state.hop.held.clusters.get(name, {}), http2=speaks_http2)
-    return upstream.send(state.hop, name, message, msgspec.structs.replace(policy, protocols=words))
+    answer = upstream.send(state.hop, name, message, msgspec.structs.replace(policy, protocols=words))
+    _change_response(state, route, entry)
+    return answer
 
 
 def _changes(before: Message, after: Message) -> Iterator[tuple[str, str]]:
@@ -173,10 +183,7 @@ def facts(route: Json) -> Iterator[tuple[str, str]]:
 def changed(state: State, route: Json, entry: Json) -> Message:
     """The message with the header changes of cluster, route, virtual host and configuration, in Envoy's order."""
     message = state.message
-    levels = [entry, route, state.host, state.configuration]
-    if state.configuration.get("mostSpecificHeaderMutationsWins") is True:
-        levels.reverse()
-    for level in levels:
+    for level in _levels(state, route, entry):
         for name in dump.texts(level, "request_headers_to_remove"):
             message = message.without_header(name)
         for option in dump.items(level, "request_headers_to_add"):
@@ -184,10 +191,29 @@ def changed(state: State, route: Json, entry: Json) -> Message:
     return message
 
 
+def _change_response(state: State, route: Json, entry: Json) -> None:
+    """Note the changes that this proxy makes to headers of the response, after those of proxies behind it."""
+    told = state.hop.journal.response
+    for level in _levels(state, route, entry):
+        for name in dump.texts(level, "response_headers_to_remove"):
+            told[name.lower()] = None
+        for option in dump.items(level, "response_headers_to_add"):
+            known = tuple((name, value) for name, value in told.items() if value is not None)
+            changed_to = add_header(Message(headers=known), option)
+            name = dump.text(option, "header", "key").lower()
+            told[name] = changed_to.header(name)
+
+
+def _levels(state: State, route: Json, entry: Json) -> list[Json]:
+    """Who changes headers, in Envoy's order."""
+    levels = [entry, route, state.host, state.configuration]
+    return levels[::-1] if state.configuration.get("mostSpecificHeaderMutationsWins") is True else levels
+
+
 def add_header(message: Message, option: Json) -> Message:
     """HeaderValueOption."""
     name = dump.text(option, "header", "key")
-    value = dump.text(option, "header", "value")
+    value = _formatted(message, dump.text(option, "header", "value"))
     action = dump.text(option, "append_action") or "APPEND_IF_EXISTS_OR_ADD"
     if action == "APPEND_IF_EXISTS_OR_ADD" and option.get("append") is False:
         action = "OVERWRITE_IF_EXISTS_OR_ADD"
@@ -195,6 +221,18 @@ def add_header(message: Message, option: Json) -> Message:
     if (action == "ADD_IF_ABSENT" and present) or (action == "OVERWRITE_IF_EXISTS" and not present):
         return message
     return message.with_header(name, value, append=action == "APPEND_IF_EXISTS_OR_ADD")
+
+
+def _formatted(message: Message, value: str) -> str:
+    """The value with the request's headers that it asks for; what else it asks for only a real request has."""
+
+    def of_request(asked: re.Match[str]) -> str:
+        found = message.header(asked["name"])
+        if found is None and asked["other"]:
+            found = message.header(asked["other"])
+        return "-" if found is None else found
+
+    return _OF_REQUEST.sub(of_request, value).replace("%%", "%")
 
 
 def _rewritten(message: Message, route: Json, action: Json, entry: Json) -> Message:

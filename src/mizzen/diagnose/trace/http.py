@@ -15,7 +15,7 @@ from mizzen.diagnose.trace import actions, branches, http_filters, routes, virtu
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
 from mizzen.diagnose.trace.state import State
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Visit
 
 
 def serve(hop: Hop, manager: Json, message: Message) -> Answer:
@@ -31,6 +31,8 @@ def serve(hop: Hop, manager: Json, message: Message) -> Answer:
         return _not_found(hop, "route_configuration_not_found", f"{hop.side} has no route configuration {name}", name)
     state = State(hop=hop, message=message, configuration=configuration, manager=manager)
     answer = _as_grpc(hop, message, _route_and_filter(state, name))
+    if manager.get("serverHeaderTransformation", "OVERWRITE") == "OVERWRITE":
+        hop.journal.response.pop("server", None)  # The proxy's own name takes its place, whatever routes say.
     hop.journal.first_log = _logged(hop, answer)
     return answer
 
@@ -159,6 +161,8 @@ def _note_route(state: State, *, only_if_found: bool = False) -> None:
         if not only_if_found:
             hop.journal.note(hop.side, "route", "no route matches", state="fails", passed_over=selected.passed_over)
         return
+    name = dump.text(selected.route, "name")
+    hop.journal.visits.append(Visit(side=hop.side, kind="route", name=name, resource=selected.route))
     hop.journal.note(
         hop.side,
         "route",

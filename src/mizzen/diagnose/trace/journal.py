@@ -7,7 +7,7 @@ of which the one that is followed is taken over.
 from collections.abc import Iterable
 
 from mizzen.diagnose.trace.request import Message
-from mizzen.diagnose.trace.verdict import Cause, Link, Passage, State, Step
+from mizzen.diagnose.trace.verdict import Cause, Link, Passage, State, Step, Visit
 
 
 class Journal:
@@ -19,6 +19,8 @@ class Journal:
         self.shares: tuple[tuple[str, int], ...] = ()
         self.message: Message | None = None
         self.policy = ""
+        self.visits: list[Visit] = []
+        self.response: dict[str, str | None] = {}
         self.first_log: tuple[int, str, str] | None = None
         self.passages: list[Passage] = []
         self.forks: list[tuple[Passage, ...]] = []
@@ -72,6 +74,8 @@ class Journal:
         self.shares = self.shares or followed.shares
         self.message = followed.message or self.message
         self.policy = followed.policy or self.policy
+        self.visits += followed.visits
+        self.response.update(followed.response)
         self.first_log = followed.first_log or self.first_log
         self.passages += followed.passages
         self.forks = followed.forks

@@ -17,7 +17,7 @@ from mizzen.diagnose.trace import matchers
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
 from mizzen.diagnose.trace.state import State
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Visit
 from mizzen.diagnose.trace.wire import Peer
 
 _HTTP_METADATA = "envoy.filters.http.rbac"
@@ -102,6 +102,8 @@ def _enforce(hop: Hop, config: Json, caller: Caller, *, is_http: bool) -> Answer
     verdict = decide(rules, caller)
     decided = verdict.policy or "no rule"
     hop.journal.policy = verdict.policy or hop.journal.policy
+    if verdict.policy:
+        hop.journal.visits.append(Visit(side=hop.side, kind="rule", name=verdict.policy))
     hop.journal.note(
         hop.side,
         "policy",

@@ -14,7 +14,7 @@ from mizzen.diagnose.trace import branches, clusters, endpoints, tls
 from mizzen.diagnose.trace.endpoints import Choice, Host
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Visit
 from mizzen.diagnose.trace.wire import Wire
 from mizzen.model import names
 
@@ -143,6 +143,7 @@ def _joined(*flags: str) -> str:
 
 
 def _reach(hop: Hop, name: str, message: Message | None, policy: Policy) -> Answer:
+    hop.journal.visits.append(Visit(side=hop.side, kind="cluster", name=name))
     cluster = hop.held.clusters.get(name)
     if cluster is None:
         hop.journal.note(hop.side, "cluster", f"cluster {name} does not exist", state="fails")

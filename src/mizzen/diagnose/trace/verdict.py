@@ -5,6 +5,7 @@ it), `Answer` (what came back, by whom, and which link broke), `Cause` (the obje
 the contract of `mizzen trace -o json`.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -115,6 +116,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return (self.outcome, self.status, self.flag, self.details, self.link)
 
 
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """Something of a proxy's configuration that the request came by: a route, a cluster, a rule that decided."""
+
+    side: str
+    kind: Literal["route", "cluster", "rule"]
+    name: str
+    """Its name in the configuration; empty for a route that has none."""
+    resource: Mapping[str, Any] = {}
+    """Of a route, the route itself."""
+
+
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict, and how it was reached."""
 
@@ -140,13 +152,17 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """The `request.Message` that arrives at the end, or None for other protocols."""
     policy: str = ""
     """The authorization rule that decided, as Envoy names it."""
+    visits: tuple[Visit, ...] = ()
+    """In the order of the way."""
+    response: tuple[tuple[str, str | None], ...] = ()
+    """Headers that proxies set on the response; None for those that they remove."""
     ways: tuple[tuple[Passage, ...], ...] = ()
     """What a connection passes: one way for each choice that is left open, as that of an endpoint."""
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
     """The verdict as `mizzen trace -o json` prints it."""
-    plain = msgspec.to_builtins(msgspec.structs.replace(trace, message=None, ways=()))
+    plain = msgspec.to_builtins(msgspec.structs.replace(trace, message=None, ways=(), visits=()))
     names = ("steps", "outcome", "status", "flag", "details", "certain", "depends_on", "link", "cause", "fix")
     document = {name: plain[name] for name in names}
     for step in document["steps"]:

@@ -50,6 +50,8 @@ def trace(world: World, request: Request) -> Trace:
         shares=journal.shares,
         message=journal.message,
         policy=journal.policy,
+        visits=tuple(journal.visits),
+        response=tuple(journal.response.items()),
         ways=journal.ways,
     )
 

@@ -191,7 +191,7 @@ def test_a_fault_for_a_part_of_the_requests_names_its_share():
 def test_redirects_and_direct_responses_are_answers():
     found = ask(world_of(SHOP, virtual_service("{redirect: {uri: /b, authority: c}}")), "http://server/a?x=1")
     assert verdict(found) == ("redirected", 301, "-", "direct_response", "")
-    assert found.destination == "http://c/b"
+    assert found.destination == "http://c/b?x=1"
     found = ask(
         world_of(SHOP, virtual_service("{directResponse: {status: 451, body: {string: gone}}}")), "http://server/"
     )
