@@ -26,8 +26,10 @@ _DUMP = "config_dump?include_eds"
 _SHOWN = 5
 
 
-def of_manifests(paths: Sequence[str], mesh_file: str, dialect: Dialect) -> "World":
-    """The world that the manifests would make."""
+def of_manifests(
+    paths: Sequence[str], mesh_file: str, dialect: Dialect, now: datetime.datetime | None = None
+) -> "World":
+    """The world that the manifests would make, at that time or now."""
     from mizzen.diagnose.trace import world_objects
     from mizzen.local import foretold
 
@@ -35,7 +37,7 @@ def of_manifests(paths: Sequence[str], mesh_file: str, dialect: Dialect) -> "Wor
         contents = offline.load(paths)
         complete = foretold.complete(contents.objects, dialect)
         db = offline.fill(msgspec.structs.replace(contents, objects=complete), mesh_file)
-    return world_objects.of_objects(db, contents.origins, dialect=dialect, now=_now())
+    return world_objects.of_objects(db, contents.origins, dialect=dialect, now=now or _now())
 
 
 def of_dumps(paths: Sequence[str]) -> "World":
