@@ -8,7 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from mizzen.diagnose.change.fields import Field
+from mizzen.diagnose.change.fields import Field, differences
+from mizzen.diagnose.dump import Json
 
 Kind = Literal["listener", "route", "cluster", "endpoint", "secret", "extension"]
 Action = Literal["added", "removed", "changed"]
@@ -34,6 +35,12 @@ def changed(kind: Kind, subject: str, texts: Iterable[str]) -> Iterator[Change]:
     """Changes of one thing; each text once."""
     for text in dict.fromkeys(texts):
         yield Change(kind=kind, subject=subject, action="changed", text=text)
+
+
+def worded(texts: Iterable[str], old: Json, new: Json) -> Iterator[str]:
+    """The texts; of a change that none of them tells, its fields."""
+    found = list(texts)
+    yield from found or (generic(differences(dict(old), dict(new))) if old != new else ())
 
 
 def generic(fields: Iterable[Field]) -> Iterator[str]:

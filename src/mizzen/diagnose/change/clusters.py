@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mizzen.diagnose import dump
-from mizzen.diagnose.change.changes import Change, changed, generic
+from mizzen.diagnose.change.changes import Change, changed, generic, worded
 from mizzen.diagnose.change.fields import differences, show
 from mizzen.diagnose.dump import Json
 
@@ -52,7 +52,7 @@ def compare(name: str, old: Json | None, new: Json | None) -> Iterator[Change]:
         text = "subset gone" if gone else ""
         yield Change(kind="cluster", subject=subject, action="added" if old is None else "removed", text=text)
         return
-    yield from changed("cluster", subject, _texts(old, new))
+    yield from changed("cluster", subject, worded(_texts(old, new), old, new))
 
 
 def _texts(old: Json, new: Json) -> Iterator[str]:

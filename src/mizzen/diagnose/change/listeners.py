@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from mizzen.diagnose import dump
 from mizzen.diagnose.change import routes
-from mizzen.diagnose.change.changes import Change, changed, generic, plural
+from mizzen.diagnose.change.changes import Change, changed, generic, plural, worded
 from mizzen.diagnose.change.fields import canonical, differences, show
 from mizzen.diagnose.dump import Json
 
@@ -100,7 +100,7 @@ def _chain_texts(before: dict[str, Json], after: dict[str, Json]) -> Iterator[st
     said: dict[str, list[str]] = {}
     for title in before:
         if title in after and before[title] != after[title]:
-            for text in _inner_texts(before[title], after[title]):
+            for text in worded(_inner_texts(before[title], after[title]), before[title], after[title]):
                 said.setdefault(text, []).append(title)
     for text, titles in said.items():
         where = f"chain {', '.join(titles)}" if len(titles) <= _FEW else plural(len(titles), "chain")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mizzen.diagnose import dump
-from mizzen.diagnose.change.changes import Change, changed, generic
+from mizzen.diagnose.change.changes import Change, changed, generic, worded
 from mizzen.diagnose.change.clusters import describe
 from mizzen.diagnose.change.fields import differences, show
 from mizzen.diagnose.dump import Json
@@ -48,7 +48,7 @@ def _compare_hosts(subject: str, old: Json | None, new: Json | None) -> Iterator
     if old is None or new is None:
         yield Change(kind="route", subject=subject, action="added" if old is None else "removed")
     elif old != new:
-        yield from changed("route", subject, host_texts(old, new))
+        yield from changed("route", subject, worded(host_texts(old, new), old, new))
 
 
 def host_texts(old: Json, new: Json) -> Iterator[str]:
@@ -65,7 +65,10 @@ def host_texts(old: Json, new: Json) -> Iterator[str]:
     for name in _moved(kept, order):
         yield f"route {name} moved, now {_place(list(after), name, [n for n in kept if n != name])}"
     for name in kept:
-        yield from (f"route {name}: {text}" for text in _route_texts(before[name], after[name]))
+        yield from (
+            f"route {name}: {text}"
+            for text in worded(_route_texts(before[name], after[name]), before[name], after[name])
+        )
     gone, come = _domains(old, new), _domains(new, old)
     if come:
         yield f"domains added: {', '.join(come)}"
@@ -122,8 +125,6 @@ def _domains(one: Json, other: Json) -> list[str]:
 
 
 def _route_texts(old: Json, new: Json) -> Iterator[str]:
-    if old == new:
-        return
     yield from generic(differences(old.get("match"), new.get("match"), "match"))
     yield from _actions(dump.message(old, "route"), dump.message(new, "route"))
     for field, tell in _PARTS.items():
