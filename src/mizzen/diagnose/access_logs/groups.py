@@ -84,27 +84,44 @@ def survey(lines: Iterable[str]) -> Survey:
 
 def group(entries: Sequence[Entry]) -> tuple[list[Group], int]:
     """The groups, the largest first, and how many entries tell of nothing wrong."""
+    found: dict[Key, list[int]] = {}
+    keys = assign(entries)
+    for index, key in enumerate(keys):
+        if key is not None:
+            found.setdefault(key, []).append(index)
+    groups = [_build(key, indexes, number, entries) for key, indexes, number in _fold(found)]
+    return sorted(groups, key=lambda g: (-g.count, g.code, str(g.subject))), keys.count(None)
+
+
+def assign(entries: Sequence[Entry]) -> list[Key | None]:
+    """For each entry its cause with mark and subject; None where nothing is wrong."""
     findings = [rules.find(entry) for entry in entries]
     hosts = Hosts(entries)
     explaining = requests.explain(entries, findings)
     closed = _refusing_servers(entries, findings, explaining, hosts)
-    found: dict[Key, list[int]] = {}
-    healthy = 0
+    keys: list[Key | None] = []
     for index, finding in enumerate(findings):
         if finding is None:
-            healthy += 1
+            keys.append(None)
             continue
-        by = explaining[index]
-        told = findings[by] or finding
-        subject = hosts.subject(entries[by])
+        entry = entries[explaining[index]]
+        told = _told(findings[explaining[index]] or finding, entry, hosts)
+        subject = hosts.subject(entry)
         if told.code == "connection-closed" and (subject.host, subject.port) in closed:
             told = Finding("plain-to-strict")
-        if told.code in ("plain-to-strict", "tls-unknown-to-server") and hosts.is_at_gateway(entries[by]):
-            told = Finding("no-server-name")
-        found.setdefault(_key(told, subject), []).append(index)
-    merged = _fold(found)
-    groups = [_build(key, indexes, number, entries) for key, indexes, number in merged]
-    return sorted(groups, key=lambda g: (-g.count, g.code, str(g.subject))), healthy
+        keys.append(_key(told, subject))
+    return keys
+
+
+def _told(finding: Finding, entry: Entry, hosts: Hosts) -> Finding:
+    """Where no filter chain was found, the kind of proxy says what was missing."""
+    if finding.code not in ("plain-to-strict", "tls-unknown-to-server", "no-server-name") or not entry.is_connection:
+        return finding
+    if hosts.is_at_gateway(entry):
+        return Finding("no-server-name", entry.sni)
+    if finding.code == "no-server-name" and hosts.is_at_sidecar(entry):
+        return Finding("tls-unknown-to-server")
+    return finding
 
 
 def _plain(subject: Subject) -> Subject:

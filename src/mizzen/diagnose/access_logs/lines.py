@@ -118,6 +118,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds."""
     forwarded: str = ""
     """`x-forwarded-for`, which gateways set."""
+    agent: str = ""
     id: str = ""
     authority: str = ""
     upstream: str = ""

@@ -12,34 +12,53 @@ from mizzen.diagnose.access_logs.rules import Finding
 
 _SYMPTOMS = frozenset({"program-answers", "client-gone", "connection-closed", "upstream-reset", "other"})
 """What one side sees of a cause that the other side knows."""
-_BY_CONNECTION = frozenset({"connection-closed", "upstream-reset", "reset-at-connect", "tls-refused"})
-"""What a client's proxy says of a server that would not have the connection."""
+_REFUSED = frozenset({"connection-closed", "upstream-reset"})
+"""What a client's proxy says of a server that would not have the connection, once it was there."""
+_FAILED_HELLO = frozenset({"tls-to-plain", "tls-refused"})
+"""What a client's proxy says of a handshake; it does not log its own address then."""
+_UNREADABLE = frozenset({"client-protocol", "tls-unknown-to-server", "no-server-name"})
+"""What a server's proxy says of such a handshake."""
+
+Ends = tuple[str, str]
+"""The two addresses of a connection."""
+
+
+class _Known:
+    """The entries that explain others."""
+
+    def __init__(self, entries: Sequence[Entry], findings: Sequence[Finding | None]) -> None:
+        self.causes: dict[str, int] = {}
+        self.servers: dict[Ends, int] = {}
+        self.hellos: dict[Ends, int] = {}
+        for index, (entry, finding) in enumerate(zip(entries, findings, strict=True)):
+            if finding is None:
+                continue
+            if entry.id and finding.code not in _SYMPTOMS:
+                self.causes.setdefault(entry.id, index)
+            if entry.is_inbound or (entry.is_connection and not entry.cluster):
+                self.servers.setdefault((entry.remote, entry.local), index)
+            if finding.code in _FAILED_HELLO:
+                # A sidecar's pod is the remote side, a gateway's own address the local one.
+                self.hellos.setdefault((_host(entry.remote), entry.upstream), index)
+                self.hellos.setdefault((_host(entry.local), entry.upstream), index)
+
+    def explaining(self, index: int, entry: Entry, finding: Finding) -> int:
+        """The entry that explains this one."""
+        if finding.code in _SYMPTOMS and entry.id in self.causes:
+            return self.causes[entry.id]
+        if finding.code in _REFUSED and entry.upstream_local:
+            return self.servers.get((entry.upstream_local, entry.upstream), index)
+        if finding.code in _UNREADABLE:
+            return self.hellos.get((_host(entry.remote), entry.local), index)
+        return index
 
 
 def explain(entries: Sequence[Entry], findings: Sequence[Finding | None]) -> list[int]:
     """For each entry the index of the entry that explains it, mostly its own."""
-    causes: dict[str, int] = {}
-    servers: dict[tuple[str, str], int] = {}
-    for index, (entry, finding) in enumerate(zip(entries, findings, strict=True)):
-        if finding is None:
-            continue
-        if entry.id and finding.code not in _SYMPTOMS:
-            causes.setdefault(entry.id, index)
-        if entry.is_inbound or (entry.is_connection and not entry.cluster):
-            servers.setdefault((entry.remote, entry.local), index)
-    return [
-        _explained(index, entry, finding, causes, servers)
-        for index, (entry, finding) in enumerate(zip(entries, findings, strict=True))
-    ]
+    known = _Known(entries, findings)
+    pairs = enumerate(zip(entries, findings, strict=True))
+    return [index if f is None else known.explaining(index, entry, f) for index, (entry, f) in pairs]
 
 
-def _explained(
-    index: int, entry: Entry, finding: Finding | None, causes: dict[str, int], servers: dict[tuple[str, str], int]
-) -> int:
-    if finding is None:
-        return index
-    if finding.code in _SYMPTOMS and entry.id in causes:
-        return causes[entry.id]
-    if finding.code in _BY_CONNECTION and entry.upstream_local:
-        return servers.get((entry.upstream_local, entry.upstream), index)
-    return index
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]

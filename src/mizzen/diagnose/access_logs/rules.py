@@ -58,8 +58,8 @@ _TRANSPORT: tuple[tuple[str, str], ...] = (
     ("certificate_has_expired", "tls-expired"),
     ("CERTIFICATE_EXPIRED", "tls-expired"),
     (r"verify_SAN_list|SAN_matcher|verify_SAN", "tls-wrong-name"),
-    ("CERTIFICATE_VERIFY_FAILED", "tls-untrusted"),
-    (r"WRONG_VERSION_NUMBER|HTTP_REQUEST|:UNEXPECTED_MESSAGE", "tls-to-plain"),
+    ("CERTIFICATE_VERIFY_FAILED|268435581", "tls-untrusted"),
+    (r"WRONG_VERSION_NUMBER|HTTP_REQUEST|:UNEXPECTED_MESSAGE|268435703|268435611", "tls-to-plain"),
     (r"NO_SHARED_CIPHER|UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|HANDSHAKE_FAILURE", "tls-parameters"),
     (r"ALERT_|UNRECOGNIZED_NAME|CERTIFICATE_REQUIRED|DID_NOT_RETURN|TLS_error|^tls:", "tls-refused"),
     (r"immediate_connect_error", "local-connect"),
@@ -68,7 +68,7 @@ _TRANSPORT: tuple[tuple[str, str], ...] = (
     (r"Connection_reset_by_peer|connect_error:_104", "reset-at-connect"),
     (r"timed_out|connect_error:_110|connect_timeout|connection_timeout", "connect-timeout"),
 )
-"""Parts of transport failure reasons, and what they mean."""
+"""Parts of transport failure reasons, and what they mean; older releases print some as numbers."""
 _TRANSPORT_PATTERNS = tuple((re.compile(part), code) for part, code in _TRANSPORT)
 _TLS_NAME = re.compile(r"(?:OPENSSL_internal|SSL_routines):(?:OPENSSL_internal:)?([A-Z0-9_]{4,})")
 _BRACES = re.compile(r"[{|,](.*)\}?$")

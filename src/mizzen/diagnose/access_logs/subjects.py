@@ -61,9 +61,12 @@ class Hosts:
         self._by_authority: dict[str, Subject | None] = {}
         self._by_endpoint: dict[str, Subject | None] = {}
         self._gateways: set[str] = set()
+        self._sidecars: set[str] = set()
         for entry in entries:
             if is_gateway(entry):
                 self._gateways.add(_address(entry.local))
+            elif entry.is_inbound:
+                self._sidecars.add(_address(entry.local))
             known = _stated(entry)
             if known is not None:
                 plain = Subject(host=known.host, port=known.port)
@@ -73,6 +76,10 @@ class Hosts:
     def is_at_gateway(self, entry: Entry) -> bool:
         """Whether what the entry tells of arrived at an address that other entries know as a gateway's."""
         return _address(entry.local) in self._gateways
+
+    def is_at_sidecar(self, entry: Entry) -> bool:
+        """The same of a pod with a sidecar."""
+        return _address(entry.local) in self._sidecars
 
     def subject(self, entry: Entry) -> Subject:
         """Whom the entry is about."""
