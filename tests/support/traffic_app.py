@@ -11,6 +11,7 @@ say how a request is answered:
     x-answer: 503            with this status         x-break: POD-PREFIX   with 503, but only at these pods
     x-delay: 1.5             after so many seconds    x-flaky: 2            with 503 to the first two of a case
     x-set: NAME=VALUE        with this header         x-hold: yes           when a test says `release` for the case
+    x-close: yes             not at all: the connection is closed
     x-case: ID               names the case in the memory
 """
 
@@ -133,6 +134,8 @@ async def serve_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         await asyncio.sleep(float(headers.get("x-delay", "0")))
         if "x-hold" in headers:
             await released[case].wait()
+        if "x-close" in headers:
+            return
         write_answer(writer, choose_status(headers, case), entry, headers, method)
         await writer.drain()
 
