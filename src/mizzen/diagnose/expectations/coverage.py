@@ -133,12 +133,21 @@ def _route(
         return None
     key = (origin.kind, origin.namespace, origin.name)
     if origin.kind in _GATEWAY_API:
-        return known.get((key, f"rules[{visit.name.rpartition('.')[2]}]"))
+        return _rule_of_route(world.object(Key(*key)), visit.name, key, known)
     match = visit.resource.get("match")
     for item, name, forms in virtual.get(key, ()):
         if name == visit.name and match in forms:
             return item
     return None
+
+
+def _rule_of_route(route: Any, name: str, key: tuple[str, str, str], known: Mapping[Any, Item]) -> Item | None:
+    """The rule behind one of Envoy's routes, which has the rule's name or ends with its number."""
+    if route is None:
+        return None
+    own = [nth for nth, rule in enumerate(route.spec.rules) if rule.name and rule.name == name]
+    number = str(own[0]) if own else name.rpartition(".")[2]
+    return known.get((key, f"rules[{number}]"))
 
 
 def _gateway_api(world: World) -> Iterator[Item]:

@@ -16,7 +16,7 @@ from mizzen.diagnose.trace.verdict import NO_FLAG
 from mizzen.errors import DecodeError
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
-_FORMATTER = re.compile(r"%[A-Z_0-9]+(\([^%]*\))?(:\d+)?%")
+_FORMATTER = re.compile(r"%[A-Z_0-9]+(\(.*?\))?(:\d+)?%")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "none"}
 
 

@@ -16,7 +16,7 @@ from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace.capture import Capture
 from mizzen.diagnose.trace.verdict import Cause
 from mizzen.errors import MizzenError
-from mizzen.incremental import Engine
+from mizzen.incremental import Engine, Index
 from mizzen.model.convert import names as generated
 
 Resources = Mapping[str, Json]
@@ -31,6 +31,13 @@ _CONFIG_KINDS = {
     "sidecar": "Sidecar",
     "envoy-filter": "EnvoyFilter",
 }
+
+
+def _rule_names(key: tuple[str, ...], route: Any) -> tuple[tuple[str, str], ...]:
+    return tuple({(key[1], rule.name) for rule in route.spec.rules if rule.name})
+
+
+_ROUTES = {kind: Index(kind, "traced by the names of its rules", _rule_names) for kind in ("HTTPRoute", "GRPCRoute")}
 
 
 class Place(Protocol):
@@ -184,14 +191,21 @@ class World:
         return self.cause(self._written(key, made_of, dump.text(resource, "name")) if made_of is not None else key)
 
     def _written(self, key: Key, made_of: generated.Generated, route: str) -> Key:
-        """The route of the Gateway API behind a generated object; routes are named `NAMESPACE.NAME.RULE`."""
+        """The route of the Gateway API behind a generated object; Envoy's routes are named by rule, else
+        `NAMESPACE.NAME.RULE`."""
         if isinstance(made_of, generated.StreamRoute):
             return Key(made_of.kind, key.namespace, made_of.route)
         namespace, _, rest = route.partition(".")
         name = rest.rpartition(".")[0]
-        kinds = ("HTTPRoute", "GRPCRoute")
-        known = [Key(kind, namespace, name) for kind in kinds if self.object(Key(kind, namespace, name)) is not None]
+        known = [Key(kind, namespace, name) for kind in _ROUTES if self.object(Key(kind, namespace, name)) is not None]
+        known += self._with_rule(key.namespace, route)
         return known[0] if known else Key("HTTPRoute", namespace or key.namespace, name or key.name)
+
+    def _with_rule(self, namespace: str, rule: str) -> list[Key]:
+        """The namespace's routes that have a rule of that name."""
+        if self.db is None or not rule:
+            return []
+        return [Key(*found) for index in _ROUTES.values() for found in self.db.lookup(index, (namespace, rule))]
 
 
 def parse_config_path(path: str) -> Key | None:
