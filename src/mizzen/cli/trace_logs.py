@@ -9,7 +9,7 @@ import gzip
 import io
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -78,9 +78,9 @@ def _world(paths: tuple[str, ...], mesh: str, dialect: Literal["istio", "envoy"]
 def _lines(path: str) -> Iterator[str]:
     try:
         with contextlib.ExitStack() as stack:
-            source = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
-            start = source.peek(2)[:2] if isinstance(source, io.BufferedReader) else b""
-            plain = stack.enter_context(gzip.open(source)) if start == _GZIP else source
+            raw: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb", buffering=0))
+            source = io.BufferedReader(raw)
+            plain = stack.enter_context(gzip.open(source)) if source.peek(2)[:2] == _GZIP else source
             for line in plain:
                 yield line.decode(errors="replace")
     except (OSError, EOFError) as failed:

@@ -11,7 +11,7 @@ import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.api.networking.virtual_service import VirtualService
-from mizzen.diagnose.tls_checks import checks
+from mizzen.diagnose.tls_checks import checks, servers
 from mizzen.diagnose.tls_checks.checks import Check
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.incremental import Index
@@ -37,8 +37,21 @@ def check_all(world: World, to: Iterable[tuple[services.Service, services.Port]]
         by_class.setdefault(_class(world, pod), []).append(pod)
     for service, port in to if to is not None else all_ports(world):
         for alike in by_class.values():
-            found = checks.check(world, alike[0], service, port)
-            yield from (_for(found, pod) for pod in alike)
+            yield from _check_alike(world, alike, service, port)
+
+
+def _check_alike(
+    world: World, alike: list[Workload], service: services.Service, port: services.Port
+) -> Iterator[Check]:
+    """The checks of clients that hold the same; those that are servers of the port themselves go their own way."""
+    served = {server.pod for server in servers.find_servers(world, service, port)}
+    first: Check | None = None
+    for pod in alike:
+        if pod.reference in served:
+            yield checks.check(world, pod, service, port)
+            continue
+        first = first or checks.check(world, pod, service, port)
+        yield _for(first, pod)
 
 
 def all_ports(world: World) -> list[tuple[services.Service, services.Port]]:
