@@ -67,7 +67,7 @@ def listener_facts(listener: Any) -> Facts:
         ("address", address(listener.address)),
         ("direction", "" if direction == "unspecified" else direction),
         ("chains", chains),
-        ("bound", "" if bound else "no: connections are handed over"),
+        ("bound", "" if bound else "no, connections are handed over"),
     )
 
 
@@ -129,13 +129,13 @@ def route_facts(route: Any) -> Facts:
     action = route.route
     retry = action.retry_policy
     return _facts(
+        ("cluster", action.cluster or ("by weight" if action.HasField("weighted_clusters") else "by header")),
         ("name", route.name),
         ("timeout", duration(action.timeout) if action.HasField("timeout") else ""),
         ("retries", f"{retry.num_retries.value} on {retry.retry_on}" if action.HasField("retry_policy") else ""),
         ("prefix rewrite", action.prefix_rewrite),
         ("host rewrite", action.host_rewrite_literal),
         ("mirror", ", ".join(mirror.cluster for mirror in action.request_mirror_policies)),
-        ("cluster", action.cluster or ("by weight" if action.HasField("weighted_clusters") else "by header")),
     )
 
 

@@ -36,7 +36,16 @@ function refill(parent, children) {
 }
 
 const plural = (count, one, many) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
-const clock = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleTimeString() : "never");
+const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+const OLDER = { ...TIME, year: "numeric", month: "short", day: "numeric" };
+
+/** The time of day; with the date where that is not today's. */
+function clock(seconds) {
+  if (!seconds) return "never";
+  const moment = new Date(seconds * 1000);
+  return moment.toLocaleString("en-GB", moment.toDateString() === new Date().toDateString() ? TIME : OLDER);
+}
+
 const pairs = (entries) =>
   make("dl", {}, entries.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 
@@ -72,7 +81,7 @@ function alarm(error) {
   byId("alarm").hidden = !error || error.status === 401;
   byId("alarm").textContent = error ? (error instanceof Refused ? error.message : `The control plane does not answer (${error.message}).`) : "";
   document.body.classList.toggle("away", Boolean(error));
-  byId("status").textContent = error ? "not answered" : `live · ${new Date().toLocaleTimeString()}`;
+  byId("status").textContent = error ? "not answered" : `live · ${clock(Date.now() / 1000)}`;
 }
 
 // -- lists in windows ------------------------------------------------------------------------------------------------
@@ -178,6 +187,7 @@ const chain = {
     byId("chain-trace").hidden = true;
     const answer = await this.ask([], 0, byId("chain-filter").value);
     if (!answer) return void (summary.textContent = "");
+    byId("chain-proxy").value = answer.proxy;
     byId("chain-trace").hidden = false;
     byId("chain-trace").href = `#trace/${encodeURIComponent(answer.proxy)}`;
     summary.textContent = `${answer.proxy}: ${plural(answer.total, "listener", "listeners")}`;
@@ -212,12 +222,12 @@ const chain = {
   },
 
   item(node, level) {
-    const facts = (node.facts ?? []).flatMap(([name, value], index) => [index ? " · " : "", `${name} `, make("b", {}, value)]);
-    if (node.object) facts.push(facts.length ? " · " : "", "from ", make("b", {}, node.object));
+    const told = [...(node.object ? [["from", node.object]] : []), ...(node.facts ?? [])];
+    const facts = told.flatMap(([name, value], index) => [index ? " · " : "", `${name} `, make("b", {}, value)]);
     const line = make("div", { class: "node" }, make("span", { class: "kind" }, node.kind), make("span", { class: "title" }, node.title),
       facts.length ? make("div", { class: "facts" }, facts) : "", node.error ? make("div", { class: "error" }, `✗ refused: ${node.error}`) : "");
     const item = make("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": node.place ? "false" : null }, line);
-    item.setAttribute("aria-label", [node.kind, node.title, ...(node.facts ?? []).map((fact) => fact.join(" ")), node.object, node.error].filter(Boolean).join(", "));
+    item.setAttribute("aria-label", [node.kind, node.title, ...told.map((fact) => fact.join(" ")), node.error].filter(Boolean).join(", "));
     Object.assign(item, { node, level });
     return item;
   },
@@ -346,7 +356,8 @@ function showTrace(found) {
 function stepOf(step) {
   const kept = [...step.facts, ["from", named(step.object)]].filter(([, value]) => value);
   const more = kept.length || step.passed_over.length;
-  const line = [make("span", { class: "kind" }, `${MARKS[step.state]} ${step.link.replace("_", " ")}`), step.title];
+  const line = make("span", { class: "line" }, make("span", { class: "mark" }, MARKS[step.state]),
+    make("span", { class: "kind" }, step.link.replace("_", " ")), make("span", {}, step.title));
   const passed = step.passed_over.length ? make("ul", { "aria-label": "Passed over" }, step.passed_over.map((text) => make("li", {}, text))) : "";
   const open = step.state === "ok" ? null : "open";
   return make("li", { class: `step ${step.state}` }, more ? make("details", { open }, make("summary", {}, line), pairs(kept), passed) : line);
