@@ -4,6 +4,7 @@ In: a `Report`. Out: text. Markdown keeps long lists folded, cuts itself below t
 with `MARK`, by which the comment is found again.
 """
 
+import html
 from collections.abc import Iterable, Iterator, Sequence
 
 from mizzen.diagnose.change.changes import plural
@@ -119,8 +120,8 @@ def _markdown_lines(report: Report) -> Iterator[str]:
         yield "| Proxies | Effect on connections | Push | Objects |"
         yield "|---|---|---|---|"
         for each in report.classes:
-            objects = "<br>".join(map(_cell, _few(each.objects)))
-            yield f"| {_cell(each.name)} | {headline(each.forecast.effects)} | {amount(each.pushed)} | {objects} |"
+            objects = "<br>".join(map(_plain, _few(each.objects)))
+            yield f"| {_plain(each.name)} | {headline(each.forecast.effects)} | {amount(each.pushed)} | {objects} |"
     for each in report.classes:
         yield from _folded(f"{each.name}: {plural(len(each.changes), 'change')}", _class_lines(each))
     yield from _folded("Pods that go", report.pods.gone)
@@ -145,7 +146,7 @@ def _class_lines(one: ProxyClass) -> list[str]:
 def _folded(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
         yield ""
-        yield f"<details><summary>{_plain(title)}</summary>"
+        yield f"<details><summary>{_html(title)}</summary>"
         yield ""
         yield from (f"- {_plain(line)}" for line in _few(lines))
         yield ""
@@ -157,22 +158,23 @@ def _probe_table(probes: Sequence[Probed]) -> Iterator[str]:
     yield "| Probe | Before | After | Open connection |"
     yield "|---|---|---|---|"
     for probe in probes[:_MOST]:
-        after = f"**{probe.after}** {_cell(probe.after.cause)}".strip() if probe.is_changed else str(probe.after)
-        yield f"| {_cell(probe.name)} | {probe.before} | {after} | {probe.connection.outcome} |"
+        after = f"**{probe.after}** {_plain(probe.after.cause)}".strip() if probe.is_changed else str(probe.after)
+        yield f"| {_plain(probe.name)} | {probe.before} | {after} | {probe.connection.outcome} |"
     if len(probes) > _MOST:
         yield f"| and {len(probes) - _MOST} more | | | |"
 
 
+def _html(text: str) -> str:
+    """Text of others in which no HTML comes to life, and nobody is called."""
+    return html.escape(text, quote=False).replace("\n", " ").replace("@", "@\u200b")
+
+
 def _plain(text: str) -> str:
-    """Text of others in which no Markdown or HTML comes to life."""
-    for sign in "\\`*_[]<>|#~":
+    """The same where Markdown is read."""
+    for sign in "\\`*_[]|#~":
         text = text.replace(sign, f"\\{sign}")
-    return text.replace("\n", " ").replace("@", "@\u200b")
+    return _html(text)
 
 
 def _code(text: str) -> str:
     return f"`{text.replace('`', '')}`"
-
-
-def _cell(text: str) -> str:
-    return _plain(text)
