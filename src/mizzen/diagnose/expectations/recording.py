@@ -87,6 +87,8 @@ def _edit(text: str, test: yaml.MappingNode, expected: Mapping[str, Any]) -> tup
     last = max(_end(text, value) for _, value in test.value)
     if test.flow_style:
         return last, last, f", expect: {flow}"
+    rest = text[last:].partition("\n")[0]
+    last += len(rest) if rest.lstrip().startswith("#") else 0
     first: Any = test.value[0][0].start_mark
     return last, last, f"\n{' ' * first.column}expect: {flow}"
 
