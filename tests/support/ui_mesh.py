@@ -92,12 +92,16 @@ spec: {{hosts: [cart], http: "{HOSTILE.replace('"', "'")}"}}
 SUBSET = "outbound|8080|v2|cart.shop.svc.cluster.local"
 
 
+def pods() -> str:
+    """The manifests of all pods."""
+    return "".join(_POD.format(name=n, app=app, version=v, ip=ip) for n, (app, v, ip) in PODS.items())
+
+
 def write(folder: pathlib.Path) -> None:
     """The mesh's manifests."""
     config = folder / "config"
     config.mkdir(exist_ok=True)
-    pods = "".join(_POD.format(name=n, app=app, version=v, ip=ip) for n, (app, v, ip) in PODS.items())
-    (config / "pods.yaml").write_text(pods)
+    (config / "pods.yaml").write_text(pods())
     (config / "services.yaml").write_text(SERVICES)
     (config / "rules.yaml").write_text(RULES)
 
