@@ -65,6 +65,8 @@ def by_names(group: Group) -> Blame:
     if not subject.host:
         return Blame()
     kind = kinds[0] if kinds else "Service"
+    if group.code == "plain-to-strict" and names.is_ip(subject.host):
+        kind = "PeerAuthentication"  # Only the server's log is at hand.
     if kind == "Service":
         if subject.service is None:
             return Blame(kind="ServiceEntry" if "." in subject.host else "Service", host=subject.host)

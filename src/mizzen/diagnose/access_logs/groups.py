@@ -22,6 +22,7 @@ _AT_ONCE = 1000
 """Milliseconds within which a server closes that does not want the connection."""
 _HOSTS = 20
 """Beyond so many hosts that no cluster knows, the rest is one group: somebody tries names."""
+_NO_CHAIN = frozenset({"plain-to-strict", "tls-unknown-to-server", "no-server-name"})
 _UNKNOWN = frozenset({"no-route", "no-server-name", "registry-only"})
 """Causes whose hosts the clients choose."""
 _WITHOUT_HOST = frozenset({"client-protocol", "bad-request", "slow-client", "old-http", "overload", "health-check"})
@@ -115,7 +116,7 @@ def assign(entries: Sequence[Entry]) -> list[Key | None]:
 
 def _told(finding: Finding, entry: Entry, hosts: Hosts) -> Finding:
     """Where no filter chain was found, the kind of proxy says what was missing."""
-    if finding.code not in ("plain-to-strict", "tls-unknown-to-server", "no-server-name") or not entry.is_connection:
+    if finding.code not in _NO_CHAIN or not entry.is_connection:
         return finding
     if hosts.is_at_gateway(entry):
         return Finding("no-server-name", entry.sni)
@@ -189,7 +190,10 @@ def _build(key: Key, indexes: Sequence[int], hosts: int, entries: Sequence[Entry
 
 
 def _example(code: str, own: Sequence[Entry]) -> Entry:
-    """The first line that tells of the cause by itself."""
+    """The first line that tells of the cause by itself; where a server has no chain, its client's line knows more."""
+    called = next((entry for entry in own if entry.cluster.startswith("outbound|")), None)
+    if code in _NO_CHAIN and called is not None:
+        return called
     for entry in own:
         finding = rules.find(entry)
         if finding is not None and finding.code == code:

@@ -55,11 +55,12 @@ def parse_rule(text: str) -> PolicyRule | None:
 
 
 class Hosts:
-    """Which Service port an authority or an endpoint stands for, learned from entries that know both."""
+    """Which Service port an authority, an endpoint or a connection stands for, learned from entries that know both."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._by_authority: dict[str, Subject | None] = {}
         self._by_endpoint: dict[str, Subject | None] = {}
+        self._by_ends: dict[tuple[str, str], Subject] = {}
         self._gateways: set[str] = set()
         self._sidecars: set[str] = set()
         for entry in entries:
@@ -70,6 +71,8 @@ class Hosts:
             known = _stated(entry)
             if known is not None:
                 plain = Subject(host=known.host, port=known.port)
+                if entry.upstream_local and not entry.is_inbound:
+                    self._by_ends[entry.upstream_local, entry.upstream] = plain
                 _learn(self._by_authority, _bare(entry.authority), plain)
                 _learn(self._by_endpoint, entry.local if entry.is_inbound else entry.upstream, plain)
 
@@ -86,8 +89,12 @@ class Hosts:
         stated = _stated(entry)
         if stated is not None:
             return stated
+        called = self._by_ends.get((entry.remote, entry.local))
+        if called is not None:
+            return called
         authority = _bare(entry.authority)
-        at = self._by_endpoint.get(entry.local) if entry.is_inbound or not authority else None
+        # Whom a connection without a filter chain was for is not known: others call the same endpoint.
+        at = self._by_endpoint.get(entry.local) if entry.is_inbound else None
         known = self._by_authority.get(authority) or at
         if known is not None:
             return known

@@ -111,6 +111,17 @@ def test_connections_meet_by_their_addresses() -> None:
     assert (found.code, found.count, str(found.subject)) == ("plain-to-strict", 2, "front.shop:80")
 
 
+def test_a_server_that_turns_somebody_away_does_not_say_whom() -> None:
+    """Others call the same endpoint by a Service; who is turned away may have meant another one, or the pod itself."""
+    served = entry(upstream_local="10.0.0.1:51000")
+    stranger = Entry(
+        flags=frozenset({"NR"}), details="filter_chain_not_found", local="10.0.0.9:8080", remote="10.0.0.7:40000"
+    )
+    (found,), _ = groups.group([served, stranger])
+    assert (found.code, str(found.subject)) == ("plain-to-strict", "10.0.0.9:8080")
+    assert str(blame.by_names(found)) == "PeerAuthentication for 10.0.0.9"
+
+
 def test_a_server_that_closes_everything_is_strict_and_one_that_sometimes_does_is_not() -> None:
     assert codes(*map(closed, range(5))) == [("plain-to-strict", 5)]
     assert codes(*map(closed, range(5)), entry()) == [("connection-closed", 5)]
