@@ -14,7 +14,7 @@ from mizzen.api.meta import Key
 from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.diagnose import nodes
 from mizzen.diagnose.describe import pods, services, told
-from mizzen.diagnose.describe.services import Subject
+from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.dump import Dump
 from mizzen.incremental import Engine, Index
 

@@ -5,25 +5,22 @@ each other VirtualService that names the Service's host for the mesh.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mizzen.api.kube.services import ServicePort
 from mizzen.api.meta import Key
 from mizzen.api.networking.virtual_service import VirtualService
 from mizzen.diagnose.describe.conditions import Route
+from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.describe.text import name_in
 from mizzen.diagnose.describe.virtual_services import has_only_http
 from mizzen.incremental import Engine, Index
 from mizzen.model import protocols, scope, virtual_services, workloads
 from mizzen.model.virtual_services import MESH_GATEWAY, VirtualServiceRef
 
-if TYPE_CHECKING:
-    from mizzen.diagnose.describe.services import Subject
-
 _all = Index("VirtualService", "for descriptions", lambda _key, _virtual: ((),))
 
 
-def describe_ignored(db: Engine, subject: "Subject", port: ServicePort, followed: Sequence[Key]) -> Iterator[str]:
+def describe_ignored(db: Engine, subject: Subject, port: ServicePort, followed: Sequence[Key]) -> Iterator[str]:
     """Why each of them has no effect on this port."""
     host = subject.host(db)
     for key in db.lookup(_all, ()):
@@ -42,7 +39,7 @@ def _is_for_another_port(virtual: VirtualService, port: ServicePort) -> bool:
     return all(route.match and all(match.port not in (0, port.port) for match in route.match) for route in routes)
 
 
-def _reason(db: Engine, subject: "Subject", port: ServicePort, ref: VirtualServiceRef) -> str:
+def _reason(db: Engine, subject: Subject, port: ServicePort, ref: VirtualServiceRef) -> str:
     namespace = subject.namespace
     visible = virtual_services.visible_virtual_services(db, namespace, MESH_GATEWAY)
     if ref not in visible:

@@ -9,7 +9,7 @@ from mizzen.api.kube.pods import Pod
 from mizzen.api.kube.services import Service
 from mizzen.diagnose.describe import gateways, peers, pods, services
 from mizzen.diagnose.describe.gateways import Outside
-from mizzen.diagnose.describe.services import Subject
+from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.describe.text import RULE
 from mizzen.diagnose.dump import Dump
 from mizzen.diagnose.nodes import PROXY_CONTAINER

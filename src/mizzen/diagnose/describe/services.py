@@ -4,43 +4,22 @@ In: the objects in an engine, the Service, the pods that are looked at, and the 
 lines. A DestinationRule or VirtualService that the dump names and the engine lacks means a proxy that lags behind.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-
-import msgspec
+from collections.abc import Iterator, Sequence
 
 from mizzen.api.kube.pods import Pod
 from mizzen.api.kube.services import Service, ServicePort
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.diagnose.describe import destination_rules, ignored, told, virtual_services
+from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.describe.text import INDENT, indent, name_in, quote
 from mizzen.diagnose.dump import Dump
 from mizzen.incremental import Engine, Index
-from mizzen.model import mesh, names, protocols
+from mizzen.model import mesh, protocols
 from mizzen.model import virtual_services as model_virtual_services
 from mizzen.model.protocols import Protocol
 
 _by_namespace = Index("Service", "for descriptions", lambda key, _service: (key[1],))
-
-
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """What is described: a Service, from where its pods stand."""
-
-    service: Service
-    pods: tuple[Pod, ...]
-    """The first is the one whose ports and proxy are looked at."""
-    namespace: str
-    """Names of this namespace are written short."""
-
-    @property
-    def labels(self) -> Sequence[Mapping[str, str]]:
-        """Of the pods."""
-        return [pod.metadata.labels for pod in self.pods]
-
-    def host(self, db: Engine) -> str:
-        """The Service's host."""
-        metadata = self.service.metadata
-        return names.service_host(metadata.name, metadata.namespace, mesh.domain(db))
 
 
 def find_services(db: Engine, pod: Pod) -> tuple[Service, ...]:
