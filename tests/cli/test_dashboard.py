@@ -21,7 +21,11 @@ def mesh(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.mark.parametrize(
     ("name", "url"),
-    [("controlz", "http://127.0.0.1:9876/scopej/"), ("istiod-debug", "http://127.0.0.1:15014/debug")],
+    [
+        ("controlz", "http://127.0.0.1:9876/scopej/"),
+        ("istiod-debug", "http://127.0.0.1:15014/debug"),
+        ("ui", "http://127.0.0.1:15014/ui/"),
+    ],
 )
 def test_the_pages_of_the_control_plane(mesh: pathlib.Path, name: str, url: str) -> None:
     result = cli_runs.run("dashboard", name, "--browser=false", "--mesh", mesh)

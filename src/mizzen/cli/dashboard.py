@@ -45,6 +45,14 @@ def istiod_debug(browser: bool, mesh: str) -> None:
     _show(f"http://{_require(targets.read_state(mesh).control_plane.monitoring)}/debug", browser)
 
 
+@dashboard.command("ui", cls=Command)
+@_browser
+@options.mesh_option
+def ui(browser: bool, mesh: str) -> None:
+    """Show the control plane's page: who has what, chains, traces, findings."""
+    _show(f"http://{_require(targets.read_state(mesh).control_plane.monitoring)}/ui/", browser)
+
+
 @dashboard.command("envoy", cls=Command)
 @click.argument("pod", metavar="[TYPE/]NAME[.NAMESPACE]", shell_complete=options.complete_pods)
 @options.port_option("-p", "--port", help="The port of this machine; any free one without it.")
