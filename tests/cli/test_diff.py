@@ -209,3 +209,53 @@ def test_text_says_it_all_in_its_first_line(shop: pathlib.Path) -> None:
 
     assert "3 of 10 proxies" in first
     assert "open connections are cut at 3" in first
+
+
+def test_where_there_are_no_workloads_others_stand_in(tmp_path: pathlib.Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder, weights in ((old, (90, 10)), (new, (50, 50))):
+        folder.mkdir()
+        (folder / "mesh.yaml").write_text(CONFIGURATION.format(*weights))
+
+    result = cli_runs.run("diff", old, new, "-o", "json")
+
+    assert result.exit_code == 1
+    assert "3 pods stand in" in result.stderr
+    report = json.loads(result.stdout)
+    assert {name for each in report["classes"] for name in each["proxies"]} == {
+        "any-client.shop",
+        "any-web.shop",
+        "any-door.istio-system",
+    }
+    assert all(each["forecast"]["effects"] == ["route only"] for each in report["classes"])
+
+
+CONFIGURATION = """
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{selector: {{app: web}}, ports: [{{name: http, port: 80, targetPort: 8080}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: door, namespace: istio-system}}
+spec: {{selector: {{istio: door}}, ports: [{{name: http, port: 80, targetPort: 8080}}]}}
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {{name: door, namespace: shop}}
+spec:
+  selector: {{istio: door}}
+  servers: [{{port: {{number: 80, name: http, protocol: HTTP}}, hosts: ["*"]}}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {{name: web, namespace: shop}}
+spec:
+  hosts: [web.shop.svc.cluster.local, shop.example]
+  gateways: [mesh, door]
+  http:
+    - route:
+        - {{destination: {{host: web.shop.svc.cluster.local, port: {{number: 80}}}}, weight: {0}}}
+        - {{destination: {{host: door.istio-system.svc.cluster.local, port: {{number: 80}}}}, weight: {1}}}
+"""

@@ -353,6 +353,12 @@ def _destination_rule_edits() -> Iterator[Edit]:
     yield edit("DestinationRule: subset", rule=destination_rule(subsets=subset))
     yield edit("DestinationRule: TLS", rule=destination_rule("tls: {mode: ISTIO_MUTUAL}"))
     yield edit("DestinationRule: TLS removed", rule=destination_rule())
+    only = virtual_service().replace("subset: all", "subset: v1")
+    yield edit("VirtualService: one subset", routes=only)
+    fewer = destination_rule().replace("    - {name: all, labels: {app: ws}}\n", "")
+    yield edit("DestinationRule: subset gone", rule=fewer)
+    yield edit("DestinationRule: subset back", rule=destination_rule())
+    yield edit("VirtualService: both subsets", routes=virtual_service())
 
 
 def _service_edits() -> Iterator[Edit]:
@@ -372,6 +378,8 @@ def _service_edits() -> Iterator[Edit]:
     deep = outside_entry("deep", "{number: 9000, name: tcp, protocol: TCP}", "  addresses: [192.0.2.9]")
     yield edit("ServiceEntry: TCP", deep=deep)
     yield edit("Sidecar: egress", sidecar=_EGRESS)
+    hidden = _EGRESS.replace("apps/ws.apps.svc.cluster.local", "apps/fresh.apps.svc.cluster.local")
+    yield edit("Sidecar: server hidden", sidecar=hidden)
     yield edit("Sidecar removed", sidecar=None)
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import click
 import msgspec
 
 from mizzen import settings
@@ -18,13 +19,13 @@ from mizzen.analysis import reports
 from mizzen.api.meta import Key, Object
 from mizzen.cli import analysis_run, offline
 from mizzen.compile.resource import ResourceSet
-from mizzen.diagnose.change import blame, classes, connections, disruption, probes, report, told
+from mizzen.diagnose.change import blame, classes, connections, disruption, probes, report, stand_ins, told
 from mizzen.diagnose.change.probes import Probe, Probed
 from mizzen.diagnose.change.told import Dialect, Names, Told
 from mizzen.diagnose.trace import walk, world_objects
 from mizzen.diagnose.trace.verdict import Trace
 from mizzen.incremental import Engine
-from mizzen.local import foretold, inventory
+from mizzen.local import foretold, inventory, workloads
 from mizzen.model import mesh
 from mizzen.sources.files import Contents
 from mizzen.xds.responses import Responses
@@ -68,9 +69,10 @@ def compare(asked: Asked) -> report.Report:
     """Everything that differs."""
     with offline.collector_off():
         reader = told.Reader()
-        bed = _Bed(asked.dialect, reader)
-        old = bed.enter(asked.old, asked.old_mesh, asked.probes)
-        new = bed.enter(asked.new, asked.new_mesh, asked.probes, old.mesh)
+        contents = offline.load((asked.old,)), offline.load((asked.new,))
+        bed = _Bed(asked.dialect, reader, _stand_ins(contents))
+        old = bed.enter(contents[0], asked.old_mesh, asked.probes)
+        new = bed.enter(contents[1], asked.new_mesh, asked.probes, old.mesh)
         found = classes.compare(old.told, new.told, reader, _measure())
         edited = blame.edits(old.contents.objects, new.contents.objects)
         found = _blamed(bed, found, edited, old, new)
@@ -87,21 +89,33 @@ def compare(asked: Asked) -> report.Report:
     return _with_findings(asked, made)
 
 
+def _stand_ins(contents: Iterable[Contents]) -> dict[Key, Object]:
+    """Pods for both states, where neither has any."""
+    objects = {key: item for each in contents for key, item in each.objects.items()}
+    if any(True for _ in workloads.expand(objects.values())):
+        return {}
+    made = stand_ins.make(objects)
+    if made:
+        click.echo(f"warning: there are no workloads: {len(made)} pods stand in for what is behind Services,", err=True)
+        click.echo("warning: for clients in each namespace and for gateways; real ones may be told more", err=True)
+    return made
+
+
 class _Bed:
     """The engine that goes through the states."""
 
-    def __init__(self, dialect: Dialect, reader: told.Reader) -> None:
+    def __init__(self, dialect: Dialect, reader: told.Reader, stand_in: Mapping[Key, Object]) -> None:
         self._dialect = dialect
+        self._stand_in = stand_in
         self._reader = reader
         self._db: Engine | None = None
         self._held: dict[Key, Any] = {}
 
     def enter(
-        self, path: str, mesh_file: str, asked: Sequence[Probe], before: foretold.Foretold | None = None
+        self, contents: Contents, mesh_file: str, asked: Sequence[Probe], before: foretold.Foretold | None = None
     ) -> _State:
         """Go on to this state."""
-        contents = offline.load((path,))
-        complete = foretold.foretell(contents.objects, self._dialect, before or foretold.Foretold())
+        complete = self._foretell(contents.objects, before or foretold.Foretold())
         whole = msgspec.structs.replace(contents, objects=dict(complete.objects))
         if self._db is None:
             self._db = offline.fill(whole, mesh_file)
@@ -120,6 +134,9 @@ class _Bed:
             pods={told.reference(pod): pod.spec for _, pod in told.pods(db)},
             traces=tuple(walk.trace(world, each.request) for each in asked),
         )
+
+    def _foretell(self, objects: Mapping[Key, Object], before: foretold.Foretold) -> foretold.Foretold:
+        return foretold.foretell({**self._stand_in, **objects}, self._dialect, before)
 
     def put(self, objects: Mapping[Key, Object], config: Any) -> None:
         """Hold these objects and no others."""
@@ -149,7 +166,7 @@ class _Bed:
             written[key] = before
         config = old.config if key == inventory.MESH_CONFIG else new.config
         if key.kind in _MAKE_OTHERS:
-            self.put(foretold.foretell(written, self._dialect, old.mesh).objects, config)
+            self.put(self._foretell(written, old.mesh).objects, config)
             return
         complete = {k: v for k, v in new.mesh.objects.items() if k != key}
         if before is not None:
