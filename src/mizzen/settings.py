@@ -41,6 +41,10 @@ def parse_bool(text: str) -> bool:
         raise ValueError(f"{text!r} is neither true nor false") from None
 
 
+def _parse_bool_or_auto(text: str) -> bool | None:
+    return None if text.strip().lower() == "auto" else parse_bool(text)
+
+
 def _parse_count(text: str) -> int:
     number = int(text)
     if number < 0:
@@ -223,6 +227,13 @@ class Http(Group, frozen=True, kw_only=True):
     """Whether debug pages may disturb proxies."""
 
 
+class Injection(Group, frozen=True, kw_only=True):
+    """The injection of sidecars."""
+
+    native_sidecars: Annotated[bool | None, Variable("ENABLE_NATIVE_SIDECARS", _parse_bool_or_auto)] = None
+    """Whether sidecars are init containers that stay; None (`auto`) goes by the nodes' versions."""
+
+
 class Features(Group, frozen=True, kw_only=True):
     """The reference's feature flags that Mizzen carries."""
 
@@ -284,6 +295,7 @@ class Settings(Group, frozen=True, kw_only=True):
     authority: Authority = Authority()
     agent: Agent = Agent()
     http: Http = Http()
+    injection: Injection = Injection()
     features: Features = Features()
     key_sets: KeySets = KeySets()
     instance: Instance = Instance()

@@ -51,7 +51,7 @@ def _access(kubeconfig: str, context: str) -> "Access":
 @click.option(
     "--ctrlz_port", "introspection_port", default=9876, show_default=True, help="Levels of log scopes; 0: nowhere."
 )
-@click.option("--httpsAddr", "https_addr", default="", help="Accepted for istiod's sake: there are no webhooks.")
+@click.option("--httpsAddr", "https_addr", default=":15017", show_default=True, help="Webhooks, on Kubernetes.")
 @click.option("--meshConfig", "mesh_config", default="", metavar="FILE", help="Mesh config, watched.")
 @click.option("--domain", default="cluster.local", show_default=True, help="DNS suffix of services.")
 @click.option("--clusterID", "cluster_id", default="", metavar="NAME", help="Name of the cluster.")
@@ -107,8 +107,6 @@ def discovery(
     loaded, warnings = settings.load(os.environ)
     for warning in warnings:
         observe.scope().warning("%s", warning)
-    if https_addr:
-        observe.scope().warning("--httpsAddr %s is not served: there are no webhooks", https_addr)
     xds, authority = loaded.xds, loaded.authority
     if connection_age:
         age = _seconds("--keepaliveMaxServerConnectionAge", connection_age)
@@ -125,6 +123,7 @@ def discovery(
         mutual=parse_address("--mutualGRPCAddr", mutual_addr),
         monitoring=parse_address("--monitoringAddr", monitoring_addr),
         http=parse_address("--httpAddr", http_addr),
+        https=parse_address("--httpsAddr", https_addr),
         introspection=Address(introspection_host, introspection_port) if introspection_port else None,
         mesh_config=mesh_config,
         domain=domain,

@@ -16,11 +16,11 @@ class Cluster:
     """One cluster; somebody runs it."""
 
     def __init__(self, access: Access, audiences: Sequence[str], clock: Callable[[], float]) -> None:
-        self._client = Client(access)
-        self.source = KubeSource(self._client)
-        self.token_reviews = TokenReviews(self._client, audiences, clock)
+        self.client = Client(access)
+        self.source = KubeSource(self.client)
+        self.token_reviews = TokenReviews(self.client, audiences, clock)
 
     async def run(self, take: Callable[[Batch], None]) -> None:
         """Follow the objects; ends only when cancelled."""
-        async with self._client:
+        async with self.client:
             await self.source.run(take)

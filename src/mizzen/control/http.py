@@ -8,6 +8,7 @@ proves an identity that may see it (`debug.access`). What the pages hold is made
 import asyncio
 import ipaddress
 import os
+import ssl
 from collections.abc import Callable
 
 from aiohttp import web
@@ -124,7 +125,11 @@ async def _metrics(_: web.Request) -> web.Response:
 class Server:
     """One HTTP server on one port."""
 
-    def __init__(self, application: web.Application, flag: str, address: Address) -> None:
+    def __init__(
+        self, application: web.Application, flag: str, address: Address, context: ssl.SSLContext | None = None
+    ) -> None:
+        """With a context it speaks TLS."""
+        self._context = context
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         self._flag = flag
         self._address = address
@@ -132,7 +137,7 @@ class Server:
     async def start(self) -> int:
         """Accept connections; the port's number, for an address with port 0. Raises MizzenError for a port in use."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._address.host or None, self._address.port)
+        site = web.TCPSite(self._runner, self._address.host or None, self._address.port, ssl_context=self._context)
         try:
             await site.start()
         except OSError as error:

@@ -4,6 +4,7 @@
                                                                   │
     gRPC 15010 15012 15011: discovery, certificate service        └─> HTTP 15014 8080: metrics, debug, readiness
                                                                       HTTP 9876: levels of log scopes
+    HTTPS 15017: admission webhooks, on Kubernetes
 
 In: `Options` and `Settings`. Out: a process that serves until it is told to stop. Ports open early and say that they
 are not ready; proxies are served once every source has delivered its first list. A failure of any part ends the
@@ -16,10 +17,12 @@ import errno
 import importlib.metadata
 import signal
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import grpc
+from aiohttp import web
 
 from mizzen import observe, settings
 from mizzen.ca import serving
@@ -40,6 +43,7 @@ from mizzen.control.peer_records import PeerRecords
 from mizzen.control.release import Release, this_release
 from mizzen.control.ui import site
 from mizzen.control.ui.tracing import Tracer
+from mizzen.control.webhooks.webhooks import Webhooks
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
@@ -102,6 +106,11 @@ class ControlPlane:
             config.instance.namespace, config.instance.revision, config.authority.custom_hosts
         )
         self._certificate = serving.ServingCertificate(self.authority, names, clock)
+        self._webhooks = (
+            Webhooks(self.cluster, self._mesh, self.authority, self._certificate, options, config)
+            if self.cluster is not None and options.https is not None
+            else None
+        )
         watch_expiry(self.authority)
         self.engine = Engine()
         self.discovery = Discovery(
@@ -157,6 +166,7 @@ class ControlPlane:
                     "certificate": keep_serving_certificate(self._certificate),
                     "files": self._follow_files(),
                     "kubernetes": self._follow_kubernetes(),
+                    "webhooks": self._keep_webhooks(),
                     "mesh": self._follow_mesh(),
                     "key sets": self.inputs.key_sets.run(),
                     "bundles": self.inputs.spiffe_bundles.run(),
@@ -189,6 +199,10 @@ class ControlPlane:
         if self.cluster is not None:
             await self.cluster.run(lambda batch: self.inputs.take(_KUBERNETES, batch, {}))
 
+    async def _keep_webhooks(self) -> None:
+        if self._webhooks is not None:
+            await self._webhooks.run()
+
     async def _follow_mesh(self) -> None:
         """Read the mesh config's file again whenever it changes."""
         while self._options.mesh_config:
@@ -201,15 +215,18 @@ class ControlPlane:
     async def _http(self) -> AsyncIterator[None]:
         monitoring = self._pages.monitoring()
         self._site.add_to(monitoring.router, self._pages.limit)
-        wanted = (
-            ("--httpAddr", self._options.http, self._pages.readiness()),
-            ("--monitoringAddr", self._options.monitoring, monitoring),
-        )
+        wanted: list[tuple[str, Address | None, web.Application, ssl.SSLContext | None]] = [
+            ("--httpAddr", self._options.http, self._pages.readiness(), None),
+            ("--monitoringAddr", self._options.monitoring, monitoring, None),
+        ]
+        if self._webhooks is not None:
+            asked = self._webhooks
+            wanted.append(("--httpsAddr", self._options.https, asked.application(), asked.context()))
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._tracer.close)
-            for flag, address, application in wanted:
+            for flag, address, application, context in wanted:
                 if address is not None:
-                    server = http.Server(application, flag, address)
+                    server = http.Server(application, flag, address, context)
                     self._opened(flag, address, await server.start())
                     stack.push_async_callback(server.stop)
             await self._open_introspection(stack)

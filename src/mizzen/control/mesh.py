@@ -7,6 +7,8 @@ parse leaves the last good config in force; a field at fault keeps its default.
 
 import os
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.mesh.config import MeshConfig
@@ -40,6 +42,8 @@ class MeshSettings:
         self._map_findings: tuple[Finding, ...] = ()
         self._file_findings: tuple[Finding, ...] = ()
         self._stamp: tree.Stamp | None = None
+        self._written_in_map: Mapping[str, Any] | None = None
+        self._written_in_file: Mapping[str, Any] | None = None
         if path:
             self.reload()
             if self._from_file is None:
@@ -49,6 +53,11 @@ class MeshSettings:
     def config(self) -> MeshConfig:
         """The mesh config in force."""
         return self._from_map or self._from_file or default_mesh_config()
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """It as somebody wrote it, the last time that nothing was wrong with it."""
+        return next((each for each in (self._written_in_map, self._written_in_file) if each is not None), {})
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -71,16 +80,18 @@ class MeshSettings:
             return
         config, self._file_findings = _decode(text, origin, None)
         self._from_file = config or self._from_file
+        self._written_in_file = _keep_good(text, self._file_findings, self._written_in_file)
 
     def follow(self, found: ConfigMap | None, origin: Origin) -> None:
         """The ConfigMap is now this."""
         text = found.data.get(_KEY) if found is not None else None
         if found is None or text is None:
-            self._from_map, self._map_findings = None, ()
+            self._from_map, self._map_findings, self._written_in_map = None, (), None
             return
         key = Key("ConfigMap", found.metadata.namespace, found.metadata.name)
         config, self._map_findings = _decode(text, origin, key)
         self._from_map = config or self._from_map or self.config
+        self._written_in_map = _keep_good(text, self._map_findings, self._written_in_map)
 
 
 def _stamp(path: str) -> tree.Stamp | None:
@@ -88,6 +99,14 @@ def _stamp(path: str) -> tree.Stamp | None:
         return tree.Stamp.of(os.stat(path))
     except OSError:
         return None
+
+
+def _keep_good(text: str, findings: tuple[Finding, ...], before: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """What a text holds; what was there before, where it is at fault."""
+    if any(finding.problem.level == "error" for finding in findings):
+        return before
+    values = [document.value for document in parse_yaml(text) if isinstance(document.value, Mapping)]
+    return values[0] if values else {}
 
 
 def _decode(text: str, origin: Origin, key: Key | None) -> tuple[MeshConfig | None, tuple[Finding, ...]]:

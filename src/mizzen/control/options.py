@@ -55,6 +55,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`--monitoringAddr`."""
     http: Address | None = Address("", 8080)
     """`--httpAddr`."""
+    https: Address | None = None
+    """`--httpsAddr`: admission webhooks; served where there is a `kubernetes` to ask them."""
     introspection: Address | None = None
     """`--ctrlz_port` at `--ctrlz_address`: no credentials; bind it to loopback."""
     mesh_config: str = ""

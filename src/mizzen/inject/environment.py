@@ -31,6 +31,14 @@ def build_environment(
     workload: Workload, config: InjectionConfig, overrides: Overrides, mesh: MeshChoices, *, network: str
 ) -> list[Variable]:
     """Every variable but those that probes and Prometheus append later."""
+    usual = _usual(workload, config, overrides, mesh, network)
+    kept = [variable for variable in usual if variable["name"] not in config.environment]
+    return [*kept, *(text(name, value) for name, value in sorted(config.environment.items()))]
+
+
+def _usual(
+    workload: Workload, config: InjectionConfig, overrides: Overrides, mesh: MeshChoices, network: str
+) -> list[Variable]:
     return [
         *_trust(config, mesh),
         *[_field(name, path) for name, path in _POD_FIELDS],

@@ -112,6 +112,8 @@ class InjectionConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     mount_mtls_certs: bool = False
     compliance_policy: str = ""
+    environment: Mapping[str, str] = {}
+    """Further variables of the proxy; they stand in for others of the same names."""
 
     @property
     def revision_name(self) -> str:

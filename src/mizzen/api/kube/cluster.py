@@ -20,14 +20,28 @@ class NodeAddress(Message, frozen=True, kw_only=True):
     address: str = ""
 
 
-class NodeStatus(Message, frozen=True, kw_only=True):
-    """A node's addresses, without the heartbeats."""
+class NodeInfo(Message, frozen=True, kw_only=True):
+    """What runs on a node."""
 
-    addresses: tuple[NodeAddress, ...] = ()
+    kubelet_version: str = ""
 
     unread: ClassVar[frozenset[str]] = names(
         """
-        allocatable capacity conditions config daemonEndpoints declaredFeatures features images nodeInfo
+        architecture bootID containerRuntimeVersion kernelVersion kubeProxyVersion machineID operatingSystem osImage
+        swap systemUUID
+        """
+    )
+
+
+class NodeStatus(Message, frozen=True, kw_only=True):
+    """A node's addresses and what runs on it, without the heartbeats."""
+
+    addresses: tuple[NodeAddress, ...] = ()
+    node_info: NodeInfo | None = None
+
+    unread: ClassVar[frozenset[str]] = names(
+        """
+        allocatable capacity conditions config daemonEndpoints declaredFeatures features images
         phase runtimeHandlers volumesAttached volumesInUse
         """
     )

@@ -8,7 +8,7 @@ comes; how old what is known has become is told by `age` and by metrics.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from mizzen import observe
 from mizzen.api.kinds import Kind
@@ -53,9 +53,12 @@ class KubeSource:
         self._dirty: set[Key] = set()
         self._removed: dict[Key, None] = {}
         self._wake = asyncio.Event()
+        self._listeners: dict[Callable[[Key], None], None] = {}
         self._told: dict[Key, Object] = {}
         self.objects: Mapping[Key, Object] = self._told
         """All that was told."""
+        self.listed = asyncio.Event()
+        """Set once the first lists are told."""
         _AGE.set_function(self.age)
 
     def age(self) -> float:
@@ -70,10 +73,37 @@ class KubeSource:
         """The version at which each kind is read."""
         return {name: one.resource.version for name, one in self._reflectors.items()}
 
+    def resource(self, kind: str) -> Resource | None:
+        """What the server has of a kind; None where it has nothing."""
+        reflector = self._reflectors.get(kind)
+        return reflector.resource if reflector else None
+
+    def resource_version(self, key: Key) -> str:
+        """The version of an object that was seen last; empty where there is none."""
+        reflector = self._reflectors.get(key.kind)
+        held = reflector.held.get(key) if reflector else None
+        return held.resource_version if held else ""
+
+    @contextlib.contextmanager
+    def listening(self, told: Callable[[Key], None]) -> Iterator[None]:
+        """Meanwhile, tell of every object that is written or removed, even if nothing changed that is read."""
+        self._listeners[told] = None
+        try:
+            yield
+        finally:
+            del self._listeners[told]
+
     def heard_at(self, kind: str) -> float | None:
         """When the server last said something about a kind, by the source's clock; None if it never did."""
         reflector = self._reflectors.get(kind)
         return reflector.heard_at if reflector else None
+
+    def of_kind(self, kind: str) -> Iterator[Object]:
+        """The objects of one kind."""
+        reflector = self._reflectors.get(kind)
+        for held in reflector.held.values() if reflector else ():
+            if held.object is not None:
+                yield held.object
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -88,6 +118,7 @@ class KubeSource:
             for reflector in list(self._reflectors.values()):
                 await reflector.listed.wait()
             deliver(self._collect())
+            self.listed.set()
             while True:
                 await self._wake.wait()
                 self._wake.clear()
@@ -99,6 +130,10 @@ class KubeSource:
     def _changed(self, key: Key) -> None:
         self._dirty.add(key)
         self._wake.set()
+
+    def _touched(self, key: Key) -> None:
+        for told in list(self._listeners):
+            told(key)
 
     def _collect(self) -> Batch:
         sets: dict[Key, Object] = {}
@@ -142,7 +177,14 @@ class KubeSource:
                 _log.info("%s is no longer served", old.resource.path)
         for name, resource in served.items():
             if name not in self._reflectors:
-                reflector = Reflector(self._client, resource, self._changed, clock=self._clock, timing=self._timing)
+                reflector = Reflector(
+                    self._client,
+                    resource,
+                    self._changed,
+                    clock=self._clock,
+                    timing=self._timing,
+                    touched=self._touched,
+                )
                 reflector.held = known.pop(name, {})  # The same objects at another version.
                 self._reflectors[name] = reflector
                 self._tasks[name] = tasks.create_task(reflector.run(), name=resource.path)
