@@ -1,6 +1,7 @@
 """A mesh in which every way to say something about TLS is said, for `tls-check` to foretell.
 
-Three clients: `caller` and `other` have sidecars and see different DestinationRules, `naked` has none. Five servers:
+Four clients: `caller` and `other` have sidecars and see different DestinationRules, `naked` has none, and `ingress` is a
+gateway that routes each HTTP Service by a host of its own. Five servers:
 `inherit` under the mesh's STRICT, `open` PERMISSIVE, `off` DISABLE, `mixed` with policies for workload and ports, and
 `plain` without a sidecar. The Services over them, and ServiceEntries, carry the rules of all modes.
 """
@@ -10,9 +11,10 @@ from typing import Any
 
 from traffic_certificates import ROOT
 from traffic_manifests import complete, fill, render
-from traffic_mesh import build_pod
+from traffic_mesh import build_gateway, build_pod
 
-CLIENTS = {"caller": "calling", "other": "elsewhere", "naked": "bare"}
+GATEWAY = "ingress"
+CLIENTS = {"caller": "calling", "other": "elsewhere", "naked": "bare", GATEWAY: "gateways"}
 _PORTS = {"https": 443, "tcp": 9000, "grpc": 9090}
 SERVERS = {"inherit": "inherit", "open": "open", "off": "off", "mixed": "mixed", "plain": "bare"}
 """Pods with their namespaces; clients the same."""
@@ -23,6 +25,21 @@ metadata: {name: watched}
 ---
 kind: Namespace
 metadata: {name: bare}
+---
+kind: Namespace
+metadata: {name: gateways}
+---
+kind: Service
+metadata: {name: ingress, namespace: gateways}
+spec:
+  selector: {gateway: ingress}
+  ports: [{name: probe, port: 7, targetPort: 7007}, {name: http, port: 80, targetPort: 8080}]
+---
+kind: Gateway
+metadata: {name: probe, namespace: watched}
+spec:
+  selector: {traffic: gateway}
+  servers: [{port: {number: 7, name: http, protocol: HTTP}, hosts: ["*"]}]
 ---
 kind: Node
 metadata: {name: here, labels: {place: here}}
@@ -113,6 +130,33 @@ _RULES = {
 """Traffic policies by Service, seen by `caller` only."""
 
 _MORE = """
+kind: Gateway
+metadata: {name: door, namespace: gateways}
+spec:
+  selector: {gateway: ingress}
+  servers: [{port: {number: 8080, name: http, protocol: HTTP}, hosts: ["*.door.example.com"]}]
+---
+kind: DestinationRule
+metadata: {name: door, namespace: gateways}
+spec:
+  host: open-auto.open.svc.cluster.local
+  exportTo: ["."]
+  trafficPolicy: {tls: {mode: DISABLE}}
+---
+kind: DestinationRule
+metadata: {name: door-mutual, namespace: gateways}
+spec:
+  host: off-http.off.svc.cluster.local
+  exportTo: ["."]
+  trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}
+---
+kind: DestinationRule
+metadata: {name: door-plain, namespace: gateways}
+spec:
+  host: in-http.inherit.svc.cluster.local
+  exportTo: ["."]
+  trafficPolicy: {tls: {mode: DISABLE}}
+---
 kind: DestinationRule
 metadata: {name: own-bare, namespace: calling}
 spec:
@@ -181,6 +225,7 @@ def build_base() -> str:
     pods = [
         build_pod("caller", "here", "calling", labels={"app": "caller"}),
         build_pod("other", "here", "elsewhere", labels={"app": "other"}),
+        build_gateway(GATEWAY),
         build_pod("naked", "here", "bare", labels={"app": "naked"}),
         *(build_pod(name, "here", space, labels={"app": name}) for name, space in SERVERS.items()),
     ]
@@ -209,7 +254,27 @@ def _port(protocol: str, target: str, is_headless: bool) -> int:
 
 def build_services() -> list[str]:
     """Services, ServiceEntries and rules; `$(POD)` in them is a pod's address."""
-    return [*map(_service, _SERVICES.split("\n")[1:-1]), *map(_rule, _RULES.items()), _MORE, *map(_entry, _ENTRIES)]
+    services, rules = map(_service, _SERVICES.split("\n")[1:-1]), map(_rule, _RULES.items())
+    return [*services, *rules, _MORE, *map(_entry, _ENTRIES), *_doors()]
+
+
+def door(host: str) -> str:
+    """The host by which the gateway knows a Service."""
+    return f"{host.partition('.')[0]}.door.example.com"
+
+
+def _doors() -> Iterator[str]:
+    for host, port, protocol, _ in targets():
+        if protocol == "http":
+            yield f"""
+kind: VirtualService
+metadata: {{name: {host.partition(".")[0]}, namespace: gateways}}
+spec:
+  hosts: [{door(host)}]
+  gateways: [door]
+  http: [{{route: [{{destination: {{host: {host}, port: {{number: {port}}}}}}}]}}]
+---
+"""
 
 
 def _service(line: str) -> str:

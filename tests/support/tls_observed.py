@@ -8,7 +8,7 @@ access log tells the server name, which is the mesh's own or the program's. With
 import shlex
 
 from eventually import eventually_blocking
-from tls_mesh import SERVERS
+from tls_mesh import GATEWAY, SERVERS, door
 from traffic_certificates import ROOT
 from traffic_mesh import TrafficMesh
 from traffic_programs import Answer
@@ -24,6 +24,8 @@ def observe(mesh: TrafficMesh, client: str, host: str, port: int, protocol: str,
         return _tcp(mesh, client, host, port, server)
     if protocol == "grpc":
         return _grpc(mesh, client, host, port, server)
+    if client == GATEWAY:
+        return _through_gateway(mesh, host, server, protocol)
     scheme = "https" if protocol == "https" else "http"
     options = {"tls": {"ca": ROOT.pem, "sni": "program.example.com"}} if protocol == "https" else {}
     seen = _logged(mesh, server)
@@ -33,6 +35,13 @@ def observe(mesh: TrafficMesh, client: str, host: str, port: int, protocol: str,
     if answer.status != 200:
         return "CONFLICT"
     return _answered(mesh, answer, server, seen, protocol)
+
+
+def _through_gateway(mesh: TrafficMesh, host: str, server: str, protocol: str) -> str:
+    """What the gateway spoke: a program without a sidecar asks it for the Service."""
+    address = f"{mesh.pod(GATEWAY).address}:8080"
+    answer = mesh["naked"].get(f"http://{door(host)}/", address=address, timeout=_SECONDS)
+    return _answered(mesh, answer, server, [], protocol) if answer.status == 200 else "CONFLICT"
 
 
 def _answered(mesh: TrafficMesh, answer: Answer, server: str, seen: list[str], protocol: str) -> str:

@@ -72,6 +72,8 @@ def _read(checks: list[dict[str, object]]) -> Iterator[Foretold]:
         place = (str(check["host"]), int(str(check["port"])))
         if client["pod"] in clients and place in wanted:
             protocol, server = wanted[place]
+            if clients[client["pod"]] == tls_mesh.GATEWAY and protocol != "http":
+                continue
             yield Foretold(
                 client=clients[client["pod"]],
                 host=place[0],

@@ -2,6 +2,7 @@
 
     servers     what a server's port demands by its policies, and what its listener really takes
     clients     what a client's proxy speaks to a Service's port, and the rule by which it does
+    gateways    the same of a gateway, whatever its routes
     checks      one client against one port: the verdict, the reason, the objects behind both sides
     matrix      all clients against all ports; pairs that are alike stand together
     report      rows and JSON

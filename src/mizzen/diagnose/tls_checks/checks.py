@@ -9,14 +9,14 @@ from typing import Literal
 import msgspec
 
 from mizzen.diagnose.dump import Json
-from mizzen.diagnose.tls_checks import clients, servers
+from mizzen.diagnose.tls_checks import clients, gateways, servers
 from mizzen.diagnose.tls_checks.clients import Client
 from mizzen.diagnose.tls_checks.servers import Server
 from mizzen.diagnose.trace import walk
 from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import Cause, Trace
 from mizzen.diagnose.trace.world import Holdings, Workload, World
-from mizzen.model import services
+from mizzen.model import names, services
 from mizzen.model.protocols import Protocol
 
 Verdict = Literal["OK", "TLS", "PLAINTEXT", "CONFLICT", "DEPENDS", "UNREACHABLE"]
@@ -63,7 +63,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(world: World, pod: Workload, service: services.Service, port: services.Port) -> Check:
-    """Whether the pod and the servers of a port agree about TLS."""
+    """Whether the pod and the servers of a port agree about TLS; a gateway is asked as if a route of its led there."""
+    if pod.proxy == "router":
+        world, pod = gateways.as_client(world, pod, names.subset_key(names.OUTBOUND, port.number, "", service.host))
     found = servers.find_servers(world, service, port)
     traced = walk.trace(world, _request(pod, service, port))
     speaks = clients.read_client(world, pod, service, port, traced)

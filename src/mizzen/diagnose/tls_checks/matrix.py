@@ -11,11 +11,11 @@ import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.api.networking.virtual_service import VirtualService
-from mizzen.diagnose.tls_checks import checks, servers
+from mizzen.diagnose.tls_checks import checks, gateways, servers
 from mizzen.diagnose.tls_checks.checks import Check
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.incremental import Index
-from mizzen.model import destination_rules, scope, services, workloads
+from mizzen.model import destination_rules, names, scope, services, workloads
 
 _virtual = Index("VirtualService", "all checked", lambda _key, _virtual: ((),))
 _VOLATILE = ("pod-template-hash", "controller-revision-hash", "statefulset.kubernetes.io/pod-name")
@@ -30,14 +30,19 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_all(world: World, to: Iterable[tuple[services.Service, services.Port]] | None = None) -> Iterator[Check]:
-    """All pairs, by host and port; clients are pods, of alike ones each is told."""
-    clients = [pod for pod in world.pods if pod.proxy != "router"]
+    """All pairs, by host and port; clients are pods, gateways for the Services that they know among them."""
     by_class: dict[tuple[object, ...], list[Workload]] = {}
-    for pod in sorted(clients, key=lambda pod: (pod.namespace, pod.name)):
+    for pod in sorted(world.pods, key=lambda pod: (pod.namespace, pod.name)):
         by_class.setdefault(_class(world, pod), []).append(pod)
     for service, port in to if to is not None else all_ports(world):
         for alike in by_class.values():
+            if alike[0].proxy == "router" and not _leads_to(world, alike[0], service, port):
+                continue
             yield from _check_alike(world, alike, service, port)
+
+
+def _leads_to(world: World, gateway: Workload, service: services.Service, port: services.Port) -> bool:
+    return gateways.has_cluster(world, gateway, names.subset_key(names.OUTBOUND, port.number, "", service.host))
 
 
 def _check_alike(
@@ -70,9 +75,11 @@ def all_ports(world: World) -> list[tuple[services.Service, services.Port]]:
 def _class(world: World, pod: Workload) -> tuple[object, ...]:
     """What decides how a client's connections are made; two pods with the same are the same to TLS."""
     assert world.db is not None
+    labels = workloads.freeze(pod.labels)
+    if pod.proxy == "router":
+        return (pod.namespace, pod.proxy, labels)
     if pod.proxy != "sidecar":
         return (pod.namespace,)
-    labels = workloads.freeze(pod.labels)
     return (
         pod.namespace,
         scope.select_scope(world.db, pod.namespace, labels),

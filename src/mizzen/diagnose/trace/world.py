@@ -152,10 +152,10 @@ class World:
         """The pods that are gateways."""
         return (pod for pod in self.pods if pod.proxy == "router")
 
-    def held_by(self, hold: Callable[[Workload], Holdings]) -> "World":
-        """The same world, where somebody else says what proxies hold."""
+    def held_by(self, hold: Callable[[Workload], Holdings], pods: Iterable[Workload] | None = None) -> "World":
+        """The same world, where somebody else says what proxies hold, and perhaps what the pods are."""
         return World(
-            self.pods,
+            self.pods if pods is None else pods,
             hold,
             db=self.db,
             places=self._places,

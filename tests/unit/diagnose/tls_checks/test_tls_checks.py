@@ -163,6 +163,26 @@ def test_endpoints_that_differ_are_asked_one_by_one() -> None:
     assert sorted(outcome.verdict for _, outcome in found.by_endpoint) == ["CONFLICT", "PLAINTEXT"]
 
 
+def test_gateways_are_clients_too() -> None:
+    door = (
+        pod("door", namespace="bare")
+        .replace(
+            "labels: {app: door}",
+            'labels: {app: door, sidecar.istio.io/inject: "true"}, annotations: {inject.istio.io/templates: gateway}',
+        )
+        .replace("{name: app, image: app,", "{name: istio-proxy, image: auto,")
+    )
+    world = world_of(MESH, door, STRICT)
+    assert world.find("door.bare").proxy == "router"
+    found = of(world, "door.bare", "server")
+    assert (found.verdict, found.client, found.speaks.mode) == ("OK", "door.bare", "auto mTLS")
+    plain = rule("door", "server.web.svc.cluster.local", "mode: DISABLE").replace("namespace: web}", "namespace: bare}")
+    found = of(world_of(MESH, door, STRICT, plain), "door.bare", "server")
+    assert (found.verdict, found.speaks.mode) == ("CONFLICT", "DISABLE")
+    assert found.cause is not None
+    assert (found.cause.kind, found.cause.name) == ("DestinationRule", "door")
+
+
 def test_a_service_without_pods_is_not_reached() -> None:
     found = of(world_of(MESH, service("empty", app="nobody")), "client.web", "empty")
     assert (found.verdict, found.conflicts, found.servers) == ("UNREACHABLE", False, ())
