@@ -35,6 +35,7 @@ def record(seen: Seen) -> dict[str, Any]:
         "response": _known(seen.response) or None,
         "location": seen.location or None,
         "policy": seen.policy or None,
+        "certain": False if trace.divides else None,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -106,8 +107,8 @@ def _end(text: str, node: yaml.Node) -> int:
 def _flow(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_text(str(name))}: {_flow(item)}" for name, item in value.items()) + "}"
-    if value is None:
-        return "null"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     return _text(value) if isinstance(value, str) else str(value)
 
 

@@ -25,6 +25,7 @@ _REDIRECTS = {
     "PERMANENT_REDIRECT": 308,
 }
 _NOT_FOUND = {"SERVICE_UNAVAILABLE": 503, "NOT_FOUND": 404, "INTERNAL_SERVER_ERROR": 500}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _OF_REQUEST = re.compile(r"%REQ\((?P<name>[^)?]+)(?:\?(?P<other>[^)]*))?\)%")
 _UPSTREAM_RETRIES = 1
 """Envoy's number of retries where a policy says none."""
@@ -46,11 +47,9 @@ def _redirect(state: State, route: Json) -> Answer:
     action = dump.message(route, "redirect")
     _change_response(state, route, {})
     message = state.message
-    host = dump.text(action, "host_redirect") or message.authority
     port = dump.number(action, "port_redirect")
     scheme = dump.text(action, "scheme_redirect") or ("https" if action.get("httpsRedirect") else message.scheme)
-    if port or scheme != message.scheme:
-        host = virtual_hosts.strip_port(host)
+    host = dump.text(action, "host_redirect") or _own_host(message, scheme, port)
     path = _redirected_path(message, dump.text(action, "path_redirect")) or _rewritten_path(message, route, action)
     if action.get("stripQuery") is True:
         path = path.partition("?")[0]
@@ -65,6 +64,13 @@ def _redirect(state: State, route: Json) -> Answer:
         destination=target,
         about=("redirect",),
     )
+
+
+def _own_host(message: Message, scheme: str, port: int) -> str:
+    """The request's host in a redirect: without its port where another is given, and without the default port of a
+    scheme that is left."""
+    left = scheme != message.scheme and message.authority.endswith(_DEFAULT_PORTS.get(message.scheme, " "))
+    return virtual_hosts.strip_port(message.authority) if port or left else message.authority
 
 
 def _redirected_path(message: Message, path: str) -> str:

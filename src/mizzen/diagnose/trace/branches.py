@@ -38,6 +38,7 @@ def settle(journal: Journal, what: str, ways: Sequence[Way]) -> Answer:
         total = sum(way.weight for way in ways) or 1.0
         shown = "; ".join(_describe(group, total) for group in ranked[:_SHOWN])
         journal.hang_on(f"{what}: {shown}")
+        journal.divides = True
     return chosen.answer
 
 

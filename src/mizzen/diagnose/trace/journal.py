@@ -19,6 +19,7 @@ class Journal:
         self.shares: tuple[tuple[str, int], ...] = ()
         self.message: Message | None = None
         self.policy = ""
+        self.divides = False
         self.visits: list[Visit] = []
         self.response: dict[str, str | None] = {}
         self.first_log: tuple[int, str, str] | None = None
@@ -74,6 +75,7 @@ class Journal:
         self.shares = self.shares or followed.shares
         self.message = followed.message or self.message
         self.policy = followed.policy or self.policy
+        self.divides = self.divides or followed.divides
         self.visits += followed.visits
         self.response.update(followed.response)
         self.first_log = followed.first_log or self.first_log

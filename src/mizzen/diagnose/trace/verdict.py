@@ -152,6 +152,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """The `request.Message` that arrives at the end, or None for other protocols."""
     policy: str = ""
     """The authorization rule that decided, as Envoy names it."""
+    divides: bool = False
+    """Whether a choice that is left open leads to another outcome than this, which is the likeliest."""
     visits: tuple[Visit, ...] = ()
     """In the order of the way."""
     response: tuple[tuple[str, str | None], ...] = ()

@@ -50,6 +50,7 @@ def trace(world: World, request: Request) -> Trace:
         shares=journal.shares,
         message=journal.message,
         policy=journal.policy,
+        divides=journal.divides,
         visits=tuple(journal.visits),
         response=tuple(journal.response.items()),
         ways=journal.ways,
