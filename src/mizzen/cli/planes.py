@@ -63,6 +63,10 @@ class Plane(Protocol):
         """A debug page with its parameters (`edsz?proxyID=…`), errors as they are worded."""
         ...
 
+    def metrics(self) -> str:
+        """Its metrics in Prometheus' text; empty where the way to it leads to none."""
+        ...
+
 
 def find_planes(reach: Reach) -> list[Plane]:
     """The control planes to ask."""
@@ -104,6 +108,13 @@ class HttpPlane:
         except targets.NotConnected as absent:
             cause = absent.__cause__
             return cause.body.decode(errors="replace") if isinstance(cause, targets.UnexpectedStatus) else str(absent)
+
+    def metrics(self) -> str:
+        """Of `/metrics`."""
+        try:
+            return self._plane.get("metrics").decode(errors="replace")
+        except targets.NotConnected:
+            return ""
 
 
 class AdsPlane:
@@ -147,6 +158,10 @@ class AdsPlane:
         """Of `istio.io/debug`."""
         (found,) = ads.ask(self._access, ads.PAGE, name).resources
         return bytes(found.value).decode(errors="replace")
+
+    def metrics(self) -> str:
+        """None: no debug type tells them."""
+        return ""
 
 
 class _Identifier(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 In: the control planes of a local mesh, or those named by flags. Out: without `-v` the classic wide table, with `-v 0`
 the condensed one, with `-v 1` all resource types; with a proxy's name the difference between what the control plane
-would send it now and what its Envoy holds.
+would send it now and what its Envoy holds; with `--explain` why what is not in step is so.
 """
 
 import datetime
@@ -15,7 +15,7 @@ from mizzen.cli import options, render, targets
 from mizzen.cli.flags import Command
 from mizzen.cli.planes import Plane, find_planes
 from mizzen.cli.reach import Reach, reach_options
-from mizzen.errors import MizzenError
+from mizzen.errors import MizzenError, UsageError
 
 if TYPE_CHECKING:
     from mizzen.diagnose.dump import Dump
@@ -29,12 +29,22 @@ _ALL_TYPES = 1
 @click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=None, help="0: condensed; 1: all resource types."
 )
+@click.option("--explain", is_flag=True, help="Tell why what is not in step is so, and what to do next.")
 @options.output_option("table", "json", "yaml", default="table")
 @options.namespace_option
 @reach_options
-def proxy_status(pod: str | None, file: str, verbosity: int | None, output: str, namespace: str, reach: Reach) -> None:
+def proxy_status(
+    pod: str | None, file: str, verbosity: int | None, explain: bool, output: str, namespace: str, reach: Reach
+) -> None:
     """Show whether each proxy has what the control plane sent it."""
     planes = find_planes(reach)
+    if explain:
+        from mizzen.cli import sync_causes
+
+        if file or verbosity is not None:
+            raise UsageError("--explain goes with neither --file nor -v")
+        sync_causes.explain(planes, pod or "", namespace=namespace, reach=reach, output=output)
+        return
     if not pod and not file:
         _list(planes, verbosity=verbosity, output=output, namespace=namespace)
         return

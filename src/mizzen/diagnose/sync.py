@@ -147,7 +147,7 @@ def build_full_table(proxies: Sequence[ProxyStatus], now: datetime.datetime) -> 
         states = (proxy.of(url) for url in urls)
         cells = (status.text(now) if status else "IGNORED" for status in states)
         rows.append((proxy.name, proxy.cluster, *cells, proxy.control_plane, proxy.version))
-    columns = ("NAME", "CLUSTER", *(_short(url) for url in urls), "ISTIOD", "VERSION")
+    columns = ("NAME", "CLUSTER", *(short_name(url) for url in urls), "ISTIOD", "VERSION")
     return Table(columns=columns, rows=tuple(rows))
 
 
@@ -272,12 +272,13 @@ def _generic(status: TypeStatus) -> dict[str, Any]:
 
 def _subscribed(proxy: ProxyStatus) -> str:
     urls = [status.type_url for status in proxy.types]
-    first = [url for name in _SUBSCRIBED_ORDER for url in urls if _short(url) == name]
-    names = [_short(url) for url in (*first, *(url for url in urls if url not in first))]
+    first = [url for name in _SUBSCRIBED_ORDER for url in urls if short_name(url) == name]
+    names = [short_name(url) for url in (*first, *(url for url in urls if url not in first))]
     return f"{len(names)} ({','.join(names)})" if names else "0"
 
 
-def _short(url: str) -> str:
+def short_name(url: str) -> str:
+    """`CDS` of a type URL; the URL itself for types without such a name."""
     return _SHORT_NAMES.get(url, url)
 
 

@@ -1,0 +1,102 @@
+"""`mizzen proxy-status --explain`: why proxies have not what they were sent, and what to do next.
+
+In: control planes with their pages and metrics, and of a local mesh its pods. Out: findings as text, JSON or YAML. What
+a proxy holds is compared with what it would be sent now, for the proxy that was named and for those not in step; an
+Envoy that cannot be reached is left out of that.
+"""
+
+import datetime
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from mizzen.cli import render, targets
+from mizzen.cli.planes import Plane, Statuses
+from mizzen.cli.reach import Reach
+from mizzen.errors import MizzenError
+
+if TYPE_CHECKING:
+    from mizzen.diagnose.sync_causes.scope import Finding, Told
+
+_COMPARED = 10
+
+
+def explain(planes: Sequence[Plane], pod: str, *, namespace: str, reach: Reach, output: str) -> None:
+    """Print the findings about all proxies, or about one."""
+    from mizzen.diagnose.sync_causes import scope, text
+
+    expected = _expected(reach, namespace)
+    only = _full_name(pod, expected, namespace)
+    statuses = [plane.statuses("" if only else namespace) for plane in planes]
+    connected = {proxy.name for answer in statuses for proxy in answer.proxies}
+    told = [_told(plane, answer) for plane, answer in zip(planes, statuses, strict=True)]
+    now = datetime.datetime.now(datetime.UTC)
+    findings = [finding for each in told for finding in scope.explain(each, now=now)]
+    findings += scope.explain_absent(connected, [only] if only else expected)
+    if only:
+        findings = [finding for finding in findings if only in finding.proxies]
+    drift = _drift(planes, [only] if only else _suspects(findings), expected, reach)
+    if output == "table":
+        click.echo(text.render(findings, drift, len(connected)), nl=False)
+        return
+    document = {"findings": msgspec.to_builtins(findings), "drift": drift}
+    plain: Any = render.render_yaml(document) if output == "yaml" else render.render_json(document, indent=2)
+    click.echo(plain, nl=False)
+
+
+def _told(plane: Plane, answer: Statuses) -> "Told":
+    from mizzen.diagnose.sync_causes import scope, timing
+
+    try:
+        problems = json.loads(plane.page("problems"))
+    except ValueError:
+        problems = {}  # Another control plane has no such page.
+    return scope.Told(
+        proxies=answer.proxies,
+        problems=problems if isinstance(problems, dict) else {},
+        timings=timing.read_timings(plane.metrics()),
+    )
+
+
+def _expected(reach: Reach, namespace: str) -> list[str]:
+    """The pods of the local mesh that have a proxy; nobody tells of other meshes."""
+    if reach.monitoring or reach.access is not None:
+        return []
+    pods = targets.read_state(reach.mesh).pods
+    return [f"{pod.name}.{pod.namespace}" for pod in pods if pod.admin and namespace in ("", pod.namespace)]
+
+
+def _full_name(pod: str, expected: Iterable[str], namespace: str) -> str:
+    if not pod:
+        return ""
+    named = targets.qualify(pod, namespace)
+    return next((name for name in expected if named == name), named)
+
+
+def _suspects(findings: "Iterable[Finding]") -> list[str]:
+    """Proxies of which something is not in step; of the many that wait for the control plane none is special."""
+    few = (f for f in findings if f.culprit in ("configuration", "proxy"))
+    return list(dict.fromkeys(name for finding in few for name in finding.proxies))[:_COMPARED]
+
+
+def _drift(
+    planes: Sequence[Plane], names: Iterable[str], expected: Iterable[str], reach: Reach
+) -> dict[str, list[str]]:
+    """By proxy, the kinds of resources in which it differs from what it would be sent."""
+    from mizzen.diagnose import diff, dump
+
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if name not in set(expected):
+            continue
+        try:
+            actual = dump.parse_dump(targets.find_proxy(name, namespace="", mesh=reach.mesh).get("config_dump"))
+            sent = next((told for plane in planes if (told := plane.sent(name)) is not None), None)
+        except MizzenError:
+            continue
+        if sent is not None:
+            found[name] = [each.kind.lower() for each in diff.compare(sent, actual) if each.difference]
+    return found
