@@ -75,6 +75,7 @@ ROUTED = of_family(
         _led("gw-service-host", host="typo-gw-service-host.example.com"),
         cause=_blaming("Gateway", "gw-service-host"),
     ),
+    _entering("gw-stranger", url="http://gw-stranger.example.org/"),
     _entering(
         "gw-unbound",
         serving("gw-unbound"),
@@ -273,6 +274,7 @@ spec:
         door=SECURE,
         cause=_blaming("VirtualService", "sni-passthrough"),
     ),
+    _entering("sni-stranger", url="https://sni-stranger.example.org/", door=SECURE),
     _entering(
         "sni-plaintext",
         serving("sni-plaintext"),

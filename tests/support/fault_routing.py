@@ -31,24 +31,36 @@ NO_ROUTE = of_family(
     _unrouted("nr-without", "withoutHeaders: {x-debug: {}}", headers={"x-debug": "1"}),
     _unrouted("nr-method", "method: {exact: GET}", method="POST"),
     _unrouted("nr-query", "queryParams: {page: {exact: '1'}}", "/?page=2"),
-    _unrouted("nr-port", "port: 81"),
-    _unrouted("nr-labels", "sourceLabels: {team: blue}"),
-    _unrouted("nr-namespace", "sourceNamespace: blind"),
     _unrouted("nr-authority", "authority: {exact: nr-other}"),
+    _unrouted("nr-scheme", "scheme: {exact: https}"),
+    _unrouted("nr-second-query", "queryParams: {a: {regex: '[0-9]+'}, b: {exact: ''}}", "/?a=1&b=2"),
+)
+
+UNCONCERNED = of_family(
+    "healthy",
+    *(
+        _unrouted(name, match) | {"cause": ""}
+        for name, match in (
+            ("past-port", "port: 81"),
+            ("past-labels", "sourceLabels: {team: blue}"),
+            ("past-namespace", "sourceNamespace: blind"),
+            ("past-gateway", "gateways: [some-gateway]"),
+        )
+    ),
     fault(
-        "nr-delegate",
-        serving("nr-delegate")
+        "past-delegate",
+        serving("past-delegate")
         + """
 kind: VirtualService
-metadata: {name: nr-delegate}
+metadata: {name: past-delegate}
 spec:
-  hosts: [nr-delegate]
-  http: [{match: [{uri: {prefix: /}}], delegate: {name: nr-delegate-lost, namespace: traffic}}]
+  hosts: [past-delegate]
+  http: [{match: [{uri: {prefix: /}}], delegate: {name: past-delegate-lost, namespace: traffic}}]
 ---
 """,
-        cause=f"VirtualService/{HOME}/nr-delegate",
     ),
 )
+"""Routes that are not for this caller: what is left is as if no VirtualService were there."""
 
 NO_CLUSTER = of_family(
     "NC",
@@ -194,4 +206,4 @@ spec:
     ),
 )
 
-FAULTS = (*NO_ROUTE, *NO_CLUSTER, *NO_HOST)
+FAULTS = (*NO_ROUTE, *UNCONCERNED, *NO_CLUSTER, *NO_HOST)

@@ -145,6 +145,12 @@ HEALTHY = of_family(
         method="OPTIONS",
         headers={"origin": "http://a.example", "access-control-request-method": "GET"},
     ),
+    fault(
+        "well-no-upgrade",
+        serving("well-no-upgrade"),
+        headers={"connection": "upgrade", "upgrade": "odd"},
+    ),
+    fault("well-raw", serving("well-raw", port_name="tcp")),
     fault("well-missing-page", serving("well-missing-page"), answers=404),
     fault(
         "well-own-tls",

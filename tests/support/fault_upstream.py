@@ -133,6 +133,12 @@ TLS = of_family(
         mode="MUTUAL",
         cause="rule",
     ),
+    fault(
+        "tls-of-its-own",
+        serving("tls-of-its-own"),
+        url="https://tls-of-its-own.traffic.svc.cluster.local:80/",
+        is_wary=False,
+    ),
     _secured(
         "tls-plain",
         "mode: DISABLE",
@@ -209,21 +215,20 @@ OVERFLOW = of_family(
     _limit("uo-requests", "http: {http2MaxRequests: 1}", 5),
     _limit("uo-pending", "tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1}", 8),
     fault(
-        "uo-closed",
-        serving("uo-closed"),
-        """
-kind: EnvoyFilter
-metadata: {name: uo-closed}
-spec:
-  workloadSelector: {labels: {app: client}}
-  configPatches:
-    - applyTo: CLUSTER
-      match: {context: SIDECAR_OUTBOUND, cluster: {service: uo-closed.traffic.svc.cluster.local}}
-      patch: {operation: MERGE, value: {circuit_breakers: {thresholds: [{max_requests: 0}]}}}
----
-""",
-        cause=f"EnvoyFilter/{HOME}/uo-closed",
+        "uo-subset",
+        routing("uo-subset", "route: [{destination: {host: uo-subset, subset: v1}}]"),
+        rule(
+            "uo-subset",
+            "uo-subset",
+            "connectionPool: {http: {http2MaxRequests: 100}}",
+            "subsets: [{name: v1, labels: {version: v1},"
+            " trafficPolicy: {connectionPool: {http: {http2MaxRequests: 1}}}}]",
+        ),
+        at_once=6,
+        takes=1.0,
+        cause=f"DestinationRule/{HOME}/uo-subset",
     ),
+    _limit("uo-not-reached", "http: {http2MaxRequests: 10}", 3) | {"cause": ""},
 )
 
 UNREACHED = of_family(

@@ -10,6 +10,8 @@ from mizzen.diagnose.trace import endpoints, matchers
 from mizzen.diagnose.trace.state import State
 from mizzen.diagnose.trace.verdict import Answer
 
+_OK, _ERROR = 200, 500
+
 
 def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | None:
     """The filter for one request."""
@@ -24,9 +26,7 @@ def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | N
     failed = unreachable(state, cluster)
     opens = config.get("failureModeAllow") is True
     if not failed:
-        hop.journal.note(hop.side, "filter", f"authorizer {cluster} is asked", state="unsure")
-        hop.journal.hang_on(f"what the authorizer {cluster} answers")
-        return None
+        return _asked(state, config, cluster, _rule(enabling, state))
     hop.journal.note(
         hop.side,
         "filter",
@@ -46,6 +46,37 @@ def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | N
         link="filter",
         reason=f"the authorizer {cluster} cannot be asked: {failed}",
         about=("cluster", cluster, hop.side),
+    )
+
+
+def _rule(enabling: Json, state: State) -> str:
+    """The rule that had the authorizer asked, as Envoy names it."""
+    found = state.metadata.get(dump.text(enabling, "filter"), {})
+    for segment in dump.items(enabling, "path"):
+        found = found.get(dump.text(segment, "key"), "") if isinstance(found, dict) else ""
+    return str(found)
+
+
+def _asked(state: State, config: Json, cluster: str, rule: str) -> Answer | None:
+    hop, answers = state.hop, state.hop.request.authorizer
+    hop.journal.note(hop.side, "filter", f"authorizer {cluster} is asked", state="ok" if answers else "unsure")
+    if not answers:
+        hop.journal.hang_on(f"what the authorizer {cluster} answers")
+        return None
+    if answers == _OK:
+        return None
+    is_error = answers >= _ERROR
+    if is_error and config.get("failureModeAllow") is True:
+        return None
+    return Answer(
+        outcome="denied",
+        status=(dump.number(config, "status_on_error", "code") or 403) if is_error else answers,
+        flag="UAEX",
+        details="ext_authz_error" if is_error else "ext_authz_denied",
+        side=hop.side,
+        link="filter",
+        reason=f"the authorizer {cluster} answers {answers}",
+        about=("authorizer", rule),
     )
 
 

@@ -18,6 +18,8 @@ from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace.wire import Certificate
 
+_PUBLIC = "file-root:system"
+"""The name of the roots that come with the system; nobody's mesh is among them."""
 _BEGIN = b"-----BEGIN CERTIFICATE-----"
 
 
@@ -75,7 +77,8 @@ def load(pem: bytes) -> list[x509.Certificate]:
 def is_trusted(certificate: Certificate, roots: Roots) -> bool | None:
     """Whether the roots vouch for the certificate; None where what is known does not say."""
     if roots.kind in ("none", "unknown"):
-        return True if roots.kind == "none" else None
+        is_private = certificate.root == "mesh" and roots.source == _PUBLIC
+        return True if roots.kind == "none" else False if is_private else None
     if certificate.root == "mesh" or roots.kind == "mesh":
         same = certificate.root == "mesh" and roots.kind == "mesh"
         return True if same else None if not certificate.root and not certificate.pem else False
@@ -83,6 +86,17 @@ def is_trusted(certificate: Certificate, roots: Roots) -> bool | None:
     if not chain or not anchors:
         return None
     return _is_signed(chain[0], chain[1:], anchors, 0)
+
+
+def describe_distrust(certificate: Certificate) -> str:
+    """How OpenSSL says that nobody whom it trusts has signed a certificate."""
+    chain = load(certificate.pem)
+    depth = max(len(chain) - 1, 0)
+    if chain and _issued(chain[-1], chain[-1]):
+        why = "self-signed_certificate_in_certificate_chain" if depth else "self-signed_certificate"
+    else:
+        why = "unable_to_get_local_issuer_certificate"
+    return f"at_depth_{depth}:_{why}"
 
 
 def _is_signed(

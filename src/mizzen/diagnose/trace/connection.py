@@ -70,7 +70,7 @@ def _why_no_chain(
         return found.failed, ("sni", seen.server_name)
     if hop.wire.hello is None:
         reason = f"{hop.side} takes mutual TLS only on port {seen.port}, and the client speaks plain text"
-        return reason, ("strict",)
+        return reason, ("strict", hop.side)
     takes = "plain text or the mesh's mutual TLS" if len(secured) < len(there) else "the mesh's mutual TLS only"
     return f"{hop.side} takes {takes} on port {seen.port}, and the client speaks other TLS", ("tls", hop.side)
 
@@ -106,7 +106,7 @@ def _handshake(hop: Hop, receiving: tls.Server | None) -> tuple[Answer | None, H
     if hello is None:
         reason = f"{hop.side} expects TLS here, and the client speaks plain text"
         hop.journal.note(hop.side, "tls", "plain text where TLS is expected", state="fails")
-        return hop.closed("tls", reason, flag=NO_FLAG, details="", about=("strict",)), hop
+        return hop.closed("tls", reason, flag=NO_FLAG, details="", about=("strict", hop.side)), hop
     failure, doubt = tls.agree(hello, receiving)
     if doubt:
         hop.journal.hang_on(doubt)
@@ -146,7 +146,7 @@ def _refused(hop: Hop, failure: tls.Failure) -> Answer:
         link=failure.link,
         reason=failure.reason,
         transport=failure.transport,
-        about=("secret", failure.secret) if failure.secret else ("tls", hop.side),
+        about=("secret", failure.secret) if failure.secret else ("tls", hop.side, failure.shown),
         connected=failure.handshake_seemed_done,
     )
 
@@ -194,7 +194,7 @@ def _http(hop: Hop, config: Json) -> Answer:
             link="tls" if hop.wire.hello is not None else "filter_chain",
             reason=f"{hop.side} expects plain HTTP on port {hop.wire.port}, and {what} arrives",
             transport=tls.WRONG_VERSION if hop.wire.hello is not None else "",
-            about=("protocol",),
+            about=("tls", hop.side) if hop.wire.hello is not None else ("protocol",),
             connected=hop.wire.hello is None,
         )
     return http.serve(hop, config, message)

@@ -5,7 +5,6 @@ the action; one that changes what routes match (a token's claims) has the route 
 """
 
 import posixpath
-from typing import Any
 
 import msgspec
 
@@ -21,7 +20,7 @@ from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Visit
 def serve(hop: Hop, manager: Json, message: Message) -> Answer:
     """What becomes of the request."""
     name, configuration = _configuration(hop, manager)
-    client, message = _client(hop, manager, _normalized(manager, message))
+    client, message = _client(hop, manager, _trusted(manager, _normalized(manager, message)))
     hop = msgspec.structs.replace(hop, peer=msgspec.structs.replace(hop.peer, client=client))
     refused = _upgrade(hop, manager, message)
     if refused is not None:
@@ -35,6 +34,28 @@ def serve(hop: Hop, manager: Json, message: Message) -> Answer:
         hop.journal.response.pop("server", None)  # The proxy's own name takes its place, whatever routes say.
     hop.journal.first_log = _logged(hop, answer)
     return answer
+
+
+_OF_INSIDERS = (
+    "x-envoy-internal",
+    "x-envoy-retriable-status-codes",
+    "x-envoy-retry-on",
+    "x-envoy-retry-grpc-on",
+    "x-envoy-max-retries",
+    "x-envoy-upstream-alt-stat-name",
+    "x-envoy-upstream-rq-timeout-ms",
+    "x-envoy-upstream-rq-per-try-timeout-ms",
+    "x-envoy-expected-rq-timeout-ms",
+    "x-envoy-hedge-on-per-try-timeout",
+)
+
+
+def _trusted(manager: Json, message: Message) -> Message:
+    """Without the headers that only internal addresses may send, of which there are none unless somebody says so."""
+    if "internalAddressConfig" in manager:
+        return message
+    kept = tuple(pair for pair in message.headers if pair[0] not in _OF_INSIDERS)
+    return msgspec.structs.replace(message, headers=kept)
 
 
 def _as_grpc(hop: Hop, message: Message, answer: Answer) -> Answer:
@@ -64,8 +85,7 @@ def _logged(hop: Hop, answer: Answer) -> tuple[int, str, str]:
     """The line of this proxy's access log."""
     if answer.side == hop.side:
         return answer.status, answer.flag, answer.details
-    own = ",".join(flag for flag in answer.flag.split(",") if flag in ("DI", "URX")) or NO_FLAG
-    return answer.status, own, "via_upstream"
+    return answer.status, answer.via, "via_upstream"
 
 
 def _configuration(hop: Hop, manager: Json) -> tuple[str, Json | None]:
@@ -203,10 +223,17 @@ def _follow(state: State, name: str) -> Answer:
         makers = (state.hop.world.origin(each) for each in dump.items(state.host, "routes"))
         return msgspec.structs.replace(missing, cause=next((maker for maker in makers if maker is not None), None))
     answer = actions.perform(state, route)
-    flags: Any = {*state.flags, *answer.flag.split(",")} - {"", NO_FLAG}
-    if state.flags:
-        answer = msgspec.structs.replace(answer, flag=",".join(sorted(flags, key=_flag_order)) or NO_FLAG)
-    return answer
+    if not state.flags:
+        return answer
+    passes_on = answer.side != state.hop.side
+    own = answer.flag if passes_on and answer.outcome != "delivered" else _with_flags(answer.flag, state.flags)
+    via = _with_flags(answer.via, state.flags) if passes_on else answer.via
+    return msgspec.structs.replace(answer, flag=own, via=via)
+
+
+def _with_flags(flag: str, more: set[str]) -> str:
+    flags: set[str] = {*more, *flag.split(",")} - {"", NO_FLAG}
+    return ",".join(sorted(flags, key=_flag_order)) or NO_FLAG
 
 
 def _flag_order(flag: str) -> tuple[int, str]:

@@ -142,7 +142,7 @@ def _local_rate_limit(state: State, name: str, config: Json, own: Json | None) -
         side=hop.side,
         link="filter",
         reason=f"the local rate limit lets {tokens} requests through, and {asked} came before",
-        about=("rate limit",),
+        about=("rate limit", dump.text(limit, "stat_prefix"), f"={hop.wire.port},"),
     )
 
 
@@ -171,7 +171,7 @@ def _rate_limit(state: State, name: str, config: Json, own: Json | None) -> Answ
         side=hop.side,
         link="filter",
         reason=f"{title}: {failed}",
-        about=("rate limit",),
+        about=("rate limit", dump.text(config, "domain"), cluster),
     )
 
 

@@ -24,6 +24,9 @@ FILTER = "envoy.filters.http.jwt_authn"
 _MISSING = "Jwt is missing"
 _UNKNOWN = "Jwt issuer is not configured"
 _MALFORMED = "Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections"
+_BAD_ALGORITHM = "Jwt header [alg] is not supported"
+_ALGORITHMS = ("EdDSA", *(f"{kind}{bits}" for kind in ("ES", "HS", "RS", "PS") for bits in (256, 384, 512)))
+"""Those that Envoy knows; others are refused before anything else is looked at."""
 _BAD_AUDIENCE = "Audiences in Jwt are not allowed"
 _SKEW_SECONDS = 60
 _FORBIDDEN = 403
@@ -68,7 +71,7 @@ def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | N
             side=hop.side,
             link="jwt",
             reason=checked.problem,
-            about=("jwt", *(dump.text(p, "issuer") for p in dump.message(config, "providers").values())),
+            about=("jwt", *_issuers(config, checked.provider)),
         )
     if checked.hangs_on:
         hop.journal.hang_on(checked.hangs_on)
@@ -80,6 +83,13 @@ def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | N
 
 
 _PREFLIGHT = "access-control-request-method"
+
+
+def _issuers(config: Json, first: str) -> Iterator[str]:
+    """The issuers of all providers, that of the one that refused first."""
+    providers = dump.message(config, "providers")
+    for name in sorted(providers, key=lambda name: name != first):
+        yield dump.text(providers, name, "issuer")
 
 
 def _requirement(state: State, config: Json) -> Json | None:
@@ -118,7 +128,7 @@ def _all_providers(state: State, config: Json) -> Checked:
         return Checked()
     good = [found for found in each if not found.problem]
     telling = [found for found in each if found.problem not in (_MISSING, _UNKNOWN)]
-    return (good or telling or [Checked(problem=_UNKNOWN)])[0]
+    return (good or telling or [found for found in each if found.problem == _UNKNOWN])[0]
 
 
 def _provider(state: State, config: Json, name: str, audiences: tuple[str, ...]) -> Checked:
@@ -129,6 +139,8 @@ def _provider(state: State, config: Json, name: str, audiences: tuple[str, ...])
     claims = _claims(token.text)
     if claims is None:
         return Checked(problem=_MALFORMED, provider=name)
+    if _header(token.text).get("alg") not in _ALGORITHMS:
+        return Checked(problem=_BAD_ALGORITHM, provider=name)
     issuer = dump.text(provider, "issuer")
     if issuer and claims.get("iss") != issuer:
         return Checked(problem=_UNKNOWN, provider=name)
@@ -160,13 +172,20 @@ def _tokens(state: State, provider: Json) -> Iterator[Token]:
 
 def _claims(text: str) -> Mapping[str, Any] | None:
     parts = text.split(".")
-    if len(parts) != 3:
-        return None
+    return _decoded(parts[1]) if len(parts) == 3 else None
+
+
+def _header(text: str) -> Mapping[str, Any]:
+    return _decoded(text.partition(".")[0]) or {}
+
+
+def _decoded(part: str) -> Mapping[str, Any] | None:
+    """A part of a token, which is an object as JSON."""
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        found = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, binascii.Error):
         return None
-    return claims if isinstance(claims, dict) else None
+    return found if isinstance(found, dict) else None
 
 
 def _times(state: State, claims: Mapping[str, Any]) -> str:
@@ -203,9 +222,9 @@ def _signature(provider: Json, text: str) -> tuple[str, str]:
         return "", f"the keys of {issuer}, which Envoy fetches"
     try:
         keys = pyjwt.PyJWKSet.from_json(inline).keys
-        header = pyjwt.get_unverified_header(text)
     except (pyjwt.PyJWTError, ValueError):
         return "Jwks is invalid", ""
+    header = _header(text)
     kid = header.get("kid")
     fitting = [key for key in keys if not kid or not key.key_id or key.key_id == kid]
     if not fitting:

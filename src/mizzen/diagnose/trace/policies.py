@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from mizzen.api.policy import AuthorizationPolicy
+from mizzen.compile.security import providers as authorizers
 from mizzen.diagnose.authorization import evaluation
 from mizzen.diagnose.authorization.decision import Check, Decision
+from mizzen.diagnose.authorization.paths import Normalization
 from mizzen.diagnose.authorization.request import Request
 from mizzen.diagnose.authorization.workload import ProviderKind, Workload
 from mizzen.diagnose.trace.hop import Hop
@@ -58,13 +60,17 @@ def _workload(hop: Hop, db: Engine) -> Workload:
         targets=frozenset({(_GATEWAY_GROUP, "Gateway", gateway)}) if gateway else frozenset(),
         root_namespace=mesh.root_namespace(db),
         trust_domains=(hop.world.trust_domain, *config.trust_domain_aliases),
-        providers=dict(_providers(config)),
+        normalization=Normalization(normalize=False),
+        providers=dict(_providers(db)),
         is_edge=hop.pod.proxy == "router",
     )
 
 
-def _providers(config: Any) -> Iterator[tuple[str, ProviderKind]]:
-    for provider in config.extension_providers:
+def _providers(db: Engine) -> Iterator[tuple[str, ProviderKind]]:
+    """The authorizers that can be asked."""
+    for provider in mesh.mesh_config(db).extension_providers:
+        if authorizers.authorizer(db, provider.name) is None:
+            continue
         if provider.envoy_ext_authz_http is not None:
             yield provider.name, "http"
         elif provider.envoy_ext_authz_grpc is not None:

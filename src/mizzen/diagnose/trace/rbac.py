@@ -24,6 +24,8 @@ _HTTP_METADATA = "envoy.filters.http.rbac"
 _NETWORK_METADATA = "envoy.filters.network.rbac"
 _PEER_PRINCIPAL = "io.istio.peer_principal"
 _SHOWN = 3
+_WEIGHTS = {"urlPath": 4, "uriTemplate": 4, "destinationPort": 2, "requestedServerName": 2}
+"""What weighs more than other conditions: a rule about another path is farther away than one about another caller."""
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,10 @@ class Missed(NamedTuple):
 
     holds: bool
     failed: tuple[str, ...] = ()
+    distance: int = 0
+    """Conditions that fail, those that say what a rule is about counted more."""
+    held: int = 0
+    """Conditions that hold and say something."""
 
 
 _HOLDS = Missed(True)
@@ -57,14 +63,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 def decide(rules: Json, caller: Caller) -> Verdict:
     """The verdict of RBAC rules."""
     action = dump.text(rules, "action") or "ALLOW"
-    misses: list[tuple[int, str, tuple[str, ...]]] = []
+    misses: list[tuple[int, int, str, tuple[str, ...]]] = []
     for name, policy in sorted(dump.message(rules, "policies").items()):
         judged = _policy(policy, caller)
         if judged.holds:
             return Verdict(allowed=action != "DENY", policy=name)
-        misses.append((len(judged.failed), name, judged.failed))
+        misses.append((judged.distance, -judged.held, name, judged.failed))
     misses.sort()
-    nearest = tuple(f"{name}: {'; '.join(failed)}" for _, name, failed in misses[:_SHOWN])
+    nearest = tuple(f"{name}: {'; '.join(failed)}" for _, _, name, failed in misses[:_SHOWN])
     return Verdict(allowed=action != "ALLOW", policy="", nearest=nearest)
 
 
@@ -142,24 +148,27 @@ def _policy(policy: Json, caller: Caller) -> Missed:
 
 def _all(judged: list[Missed]) -> Missed:
     failed = tuple(text for each in judged if not each.holds for text in each.failed)
-    return Missed(all(each.holds for each in judged), failed)
+    distance, held = sum(each.distance for each in judged), sum(each.held for each in judged)
+    return Missed(all(each.holds for each in judged), failed, distance, held)
 
 
 def _any(judged: list[Missed]) -> Missed:
     """Of alternatives that all fail, what the nearest misses; of equals all, as one text."""
-    if any(each.holds for each in judged):
-        return _HOLDS
+    holding = [each for each in judged if each.holds]
+    if holding:
+        return Missed(True, held=max(each.held for each in holding))
     if not judged:
-        return Missed(False, ("nothing is listed",))
-    least = min(len(each.failed) for each in judged)
-    near = [each.failed for each in judged if len(each.failed) == least]
-    if least == 1 and len(near) > 1:
-        return Missed(False, (" or ".join(dict.fromkeys(each[0] for each in near[:_SHOWN])),))
-    return Missed(False, near[0])
+        return Missed(False, ("nothing is listed",), 1)
+    nearest = min(judged, key=lambda each: (each.distance, -each.held))
+    near = [each.failed for each in judged if each.distance == nearest.distance]
+    if len(nearest.failed) == 1 and len(near) > 1:
+        failed = (" or ".join(dict.fromkeys(each[0] for each in near[:_SHOWN])),)
+        return Missed(False, failed, nearest.distance, nearest.held)
+    return nearest
 
 
 def _not(judged: Missed, what: str) -> Missed:
-    return Missed(False, (f"must not be {what}",)) if judged.holds else _HOLDS
+    return Missed(False, (f"must not be {what}",), 1) if judged.holds else Missed(True, held=1)
 
 
 def _permission(rule: Json, caller: Caller) -> Missed:
@@ -193,8 +202,9 @@ def _leaf(rule: Json, caller: Caller, known: Mapping[str, Leaf]) -> Missed:
     for name, judge in known.items():
         if name in rule:
             holds, failed = judge(rule, caller)
-            return Missed(holds, () if holds else (failed,))
-    return Missed(False, (f"{next(iter(rule), 'an empty condition')} is not understood here",))
+            weight = _WEIGHTS.get(name, 1)
+            return Missed(True, held=weight) if holds else Missed(False, (failed,), weight)
+    return Missed(False, (f"{next(iter(rule), 'an empty condition')} is not understood here",), 1)
 
 
 def _describe(rule: Json) -> str:

@@ -38,11 +38,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     takes: float = 0.0
     """Seconds that the program needs to answer; 0 is no time."""
     answers: int = 200
-    """What the program answers, if it is reached."""
+    """What the program answers, if it is reached; 0 where it closes the connection instead."""
     at_once: int = 1
     """How many such requests there are at the same time."""
     earlier: int = 0
     """How many came just before."""
+    gives_up: float = 0.0
+    """Seconds after which the source has gone; 0 where it waits."""
+    authorizer: int = 0
+    """What an authorizer answers that is asked; 0 where nobody says."""
+    certificate: bytes = b""
+    """PEM of the source's own certificate, where it speaks TLS itself."""
 
     @property
     def is_http(self) -> bool:

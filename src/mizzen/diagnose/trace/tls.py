@@ -22,7 +22,6 @@ _VERIFY_FAILED = "TLS_error:|268435581:SSL_routines:OPENSSL_internal:CERTIFICATE
 NO_SECRET = "TLS_error:_Secret_is_not_supplied_by_SDS"
 RESET = "TLS_error:|33554536:system_library:OPENSSL_internal:Connection_reset_by_peer:TLS_error_end"
 """What a client says whose server closes in the middle of the handshake."""
-_REQUIRED = "TLS_error:|268436572:SSL_routines:OPENSSL_internal:TLSV1_ALERT_CERTIFICATE_REQUIRED:TLS_error_end"
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +33,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     link: Link = "tls"
     secret: str = ""
     """The name of the secret that is missing."""
+    shown: str = ""
+    """The name of the secret that is there and no good."""
     handshake_seemed_done: bool = False
     """In TLS 1.3 a client learns that its certificate was refused when it already believes itself connected."""
 
@@ -201,7 +202,7 @@ def agree(hello: Hello, receiving: Server) -> tuple[Failure | None, str]:
             return failure, f"whether the client minds that {failure.reason}"
     if receiving.demands and hello.certificate is None:
         reason = "the server demands a client certificate and the client has none"
-        return Failure(reason=reason, transport=_REQUIRED, handshake_seemed_done=True), ""
+        return Failure(reason=reason, transport="", handshake_seemed_done=True), ""
     if hello.certificate is not None and receiving.roots.kind != "none":
         refused, doubt = _judge(hello.certificate, receiving.roots, receiving.names, "client")
         if refused is not None:
@@ -213,11 +214,14 @@ def agree(hello: Hello, receiving: Server) -> tuple[Failure | None, str]:
 def _doubted(shown: Certificate, server_name: str) -> Failure | None:
     """What most clients would not accept, whoever they trust."""
     if shown.expired:
-        return _refusal("the server's certificate has expired", "X509_verify_cert", "secret")
+        return _refusal("the server's certificate has expired", "X509_verify_cert", "secret", shown.source)
     wanted = {"exact": server_name}
     if server_name and shown.names and not any(_matches_name(wanted, name, "DNS") for name in shown.names):
         return _refusal(
-            f"the server's certificate names {', '.join(shown.names)} and not {server_name}", "SAN", "secret"
+            f"the server's certificate names {', '.join(shown.names)} and not {server_name}",
+            "SAN",
+            "secret",
+            shown.source,
         )
     return None
 
@@ -227,11 +231,11 @@ def _judge(
 ) -> tuple[Failure | None, str]:
     trusted = certificates.is_trusted(shown, roots)
     if trusted is False:
-        text = "X509_verify_cert:_certificate_verification_error"
+        text = f"X509_verify_cert:_certificate_verification_error_{certificates.describe_distrust(shown)}"
         return _refusal(f"the {whose}'s certificate is not signed by the roots that the other side trusts", text), ""
     if shown.expired and roots.kind != "none":
         text = "X509_verify_cert:_certificate_verification_error_at_depth_0:_certificate_has_expired"
-        return _refusal(f"the {whose}'s certificate has expired", text, "secret"), ""
+        return _refusal(f"the {whose}'s certificate has expired", text, "secret", shown.source), ""
     if names and not any(_has_name(shown, kind, matcher) for kind, matcher in names):
         has = ",_".join((*([shown.identity] if shown.identity else []), *shown.names))
         wanted = " or ".join(matchers.describe_string(matcher) for _, matcher in names[:4])
@@ -240,8 +244,8 @@ def _judge(
     return None, "" if trusted else f"whether {roots.source or 'its roots'} vouches for the {whose}"
 
 
-def _refusal(reason: str, text: str, link: Link = "tls") -> Failure:
-    return Failure(reason=reason, transport=f"{_VERIFY_FAILED}{text}:TLS_error_end", link=link)
+def _refusal(reason: str, text: str, link: Link = "tls", shown: str = "") -> Failure:
+    return Failure(reason=reason, transport=f"{_VERIFY_FAILED}{text}:TLS_error_end", link=link, shown=shown)
 
 
 def _has_name(shown: Certificate, kind: str, matcher: Json) -> bool:

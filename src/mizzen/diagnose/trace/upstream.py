@@ -47,9 +47,8 @@ def connect(hop: Hop, name: str) -> Answer:
             answer, kind="closed", status=0, flag="UF,URX", details="", side=hop.side, outcome="failed"
         )
     elif answer.kind == "closed" and answer.side != hop.side:
-        # What was sent and is never read makes of the close a reset.
-        sends = hop.wire.message is not None or hop.wire.hello is not None
-        hop.journal.first_log = (0, "UR" if sends else NO_FLAG, "")
+        # What was sent and is never read makes of the close a reset; what was read and denied ends in a plain close.
+        hop.journal.first_log = (0, NO_FLAG if answer.outcome == "denied" else "UR", "")
         return answer
     own = (answer.flag, answer.details) if answer.side == hop.side else (NO_FLAG, "")
     hop.journal.first_log = (0, *own)
@@ -61,8 +60,10 @@ def send(hop: Hop, name: str, message: Message, policy: Policy) -> Answer:
     answer = _reach(hop, name, message, policy)
     if answer.kind != "response":
         answer = _local_reply(hop, answer, policy)
-    elif answer.side != hop.side and _is_retried(policy, answer.status):
-        answer = msgspec.structs.replace(answer, flag=_joined(answer.flag, "URX"))
+    elif answer.side != hop.side:
+        via = "URX" if _is_retried(policy, answer.status) else NO_FLAG
+        own = _joined(answer.flag, via) if answer.outcome == "delivered" else answer.flag
+        answer = msgspec.structs.replace(answer, via=via, flag=own)
     return _timed(hop, answer, policy)
 
 
@@ -71,7 +72,9 @@ def _timed(hop: Hop, answer: Answer, policy: Policy) -> Answer:
     takes = hop.request.takes
     if answer.outcome != "delivered" or not takes:
         return answer
-    if policy.per_try_timeout and takes > policy.per_try_timeout:
+    is_retried = policy.retries > 0 and bool({"5xx", "gateway-error", "reset"} & set(policy.retry_on))
+    tries = policy.per_try_timeout * (1 + policy.retries * is_retried)
+    if policy.per_try_timeout and takes > policy.per_try_timeout and (not policy.timeout or tries < policy.timeout):
         details, limit = "upstream_per_try_timeout", policy.per_try_timeout
     elif policy.timeout and takes > policy.timeout:
         details, limit = "response_timeout", policy.timeout
@@ -81,25 +84,26 @@ def _timed(hop: Hop, answer: Answer, policy: Policy) -> Answer:
     hop.journal.note(hop.side, "route", "timeout", ("why", reason), state="fails")
     return Answer(
         status=504,
-        flag="UT" if details == "response_timeout" else _joined("UT", "URX" if policy.retries else ""),
+        flag="UT" if details == "response_timeout" else _joined("UT", "URX" if is_retried else ""),
         details=details,
         side=hop.side,
         link="route",
         reason=reason,
         about=("timeout",),
         destination=answer.destination,
+        after=limit if details == "response_timeout" else tries,
     )
 
 
 def _local_reply(hop: Hop, failed: Answer, policy: Policy) -> Answer:
     """What Envoy tells its caller of a connection that failed."""
+    retried_on = {"reset", "5xx", "gateway-error"}
     if failed.kind == "closed" and failed.connected:
-        flag, reset, condition = "UC", "connection_termination", "reset"
-    elif failed.kind == "timeout":
-        flag, reset, condition = "UF", "connection_timeout", "connect-failure"
+        flag, reset = "UC", "connection_termination"
     else:
-        flag, reset, condition = "UF", "remote_connection_failure", "connect-failure"
-    retried = policy.retries > 0 and (condition in policy.retry_on or {"5xx", "gateway-error"} & set(policy.retry_on))
+        flag, reset = "UF", "connection_timeout" if failed.kind == "timeout" else "remote_connection_failure"
+        retried_on |= {"connect-failure", "reset-before-request"}
+    retried = policy.retries > 0 and bool(retried_on & set(policy.retry_on))
     inner = f"{reset}|{failed.transport}" if failed.transport else reset
     details = f"upstream_reset_before_response_started{{{inner}}}"
     hop.journal.note(

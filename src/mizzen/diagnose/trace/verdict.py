@@ -107,6 +107,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The pod that was reached, `NAME.NAMESPACE`, or an address."""
     about: tuple[str, ...] = ()
     """What the causes are looked for by: the cluster, the host, the policy."""
+    via: str = NO_FLAG
+    """The flags of the proxy that passes on what another answers."""
+    after: float = 0.0
+    """Seconds until it came."""
     connected: bool = True
     """Of a connection that failed: whether it had been established."""
 

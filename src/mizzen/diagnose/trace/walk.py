@@ -8,7 +8,7 @@ import msgspec
 
 from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key
-from mizzen.diagnose.trace import branches, connection, listeners, names, tls
+from mizzen.diagnose.trace import branches, certificates, connection, listeners, names, tls
 from mizzen.diagnose.trace.causes import find
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.journal import Journal
@@ -29,7 +29,7 @@ _OUTSIDE_ADDRESS = "198.51.100.7"
 def trace(world: World, request: Request) -> Trace:
     """What the request will meet."""
     walk = _Walk(world, request)
-    answer = walk.start()
+    answer = walk.leave(walk.start())
     journal = walk.journal
     found = find.find(world, request, answer, journal.steps)
     return Trace(
@@ -64,6 +64,19 @@ class _Walk:
         self.world = world
         self.request = request
         self.journal = Journal()
+
+    def leave(self, answer: Answer) -> Answer:
+        """The answer, unless the source has gone before it comes."""
+        patience = self.request.gives_up
+        if not patience or answer.after <= patience or answer.kind != "response":
+            return answer
+        reason = f"the source goes after {patience:g}s, and the answer takes {answer.after:g}s"
+        first = next((p.reference for s in self.journal.steps for p in self.world.pods if p.reference == s.side), "")
+        self.journal.note(first, "application", "the source has gone", ("why", reason), state="fails")
+        if self.journal.first_log is None:
+            return Answer(kind="closed", side=first, link="application", reason=reason)
+        self.journal.first_log = (0, "DC", "downstream_remote_disconnect")
+        return Answer(flag="DC", details="downstream_remote_disconnect", side=first, link="application", reason=reason)
 
     # -- the source ---------------------------------------------------------------------------------------------------
 
@@ -129,7 +142,9 @@ class _Walk:
         hello = None
         if self.request.is_tls:
             protocols = ("h2", "http/1.1") if self.request.http2 else ("http/1.1",) if self.request.is_http else ()
-            own = Certificate(identity=self.request.principal, root="") if self.request.principal else None
+            own = certificates.parse(self.request.certificate, self.world.now)
+            if own is None and self.request.principal:
+                own = Certificate(identity=self.request.principal, root="")
             hello = Hello(server_name=self._server_name(), protocols=protocols, certificate=own)
         return Wire(
             source=pod.addresses[0] if pod is not None and pod.addresses else _OUTSIDE_ADDRESS,
@@ -357,6 +372,9 @@ class _Walk:
         return None
 
     def _delivered(self, side: str, destination: str) -> Answer:
+        if self.request.is_http and not self.request.answers:
+            reason = f"the program at {side} closes the connection without an answer"
+            return Answer(kind="closed", side=side, link="application", reason=reason, destination=destination)
         return Answer(
             outcome="delivered",
             status=self.request.answers if self.request.is_http else 0,
@@ -364,4 +382,5 @@ class _Walk:
             details="via_upstream" if self.request.is_http else "",
             side=side,
             destination=destination,
+            after=self.request.takes,
         )

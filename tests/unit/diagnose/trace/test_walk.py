@@ -252,7 +252,7 @@ def test_a_port_that_the_service_lacks():
 def test_a_target_port_that_nobody_declares_fails_for_all_that_is_known():
     text = BASE + pod("client") + pod("server") + service("server", port="{name: http, port: 80, targetPort: 7999}")
     found = ask(world_of(text), "http://server/")
-    assert (found.status, found.flag, found.certain) == (503, "UF", False)
+    assert (found.status, found.flag, found.certain) == (503, "URX,UF", False)
     assert "Connection_refused" in found.details
     assert (found.side, found.seen_by_client) == ("server.web", (503, "-", "via_upstream"))
     assert blamed(found) == "Service/server"

@@ -6,7 +6,7 @@ is to be looked for by; the first word names the reasoning.
 
 from collections.abc import Callable
 
-from mizzen.diagnose.trace.causes import gateways, hosts, pods, security
+from mizzen.diagnose.trace.causes import filters, gateways, hosts, pods, security
 from mizzen.diagnose.trace.causes.found import NOTHING, Case, Found
 from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import Answer, Step
@@ -48,7 +48,7 @@ _REASONINGS: dict[str, Callable[[Case], Found]] = {
     "route": gateways.no_route,
     "no gateway": gateways.no_listener,
     "gateway port": gateways.no_listener,
-    "sni": gateways.no_chain,
+    "sni": security.unmatched_chain,
     "service": pods.service_without_endpoints,
     "port": pods.nothing_listens,
     "no pods": pods.headless_without_pods,
@@ -57,7 +57,8 @@ _REASONINGS: dict[str, Callable[[Case], Found]] = {
     "secret": security.missing_secret,
     "policy": security.denied,
     "jwt": security.refused_token,
-    "rate limit": security.rate_limited,
+    "authorizer": security.refused_by_authorizer,
+    "rate limit": filters.rate_limited,
     "fault": _of_route("remove the fault from the route, or narrow what it matches"),
     "timeout": _of_route("raise the route's timeout, or make the program answer sooner"),
 }

@@ -80,6 +80,12 @@ def _unserved(case: Case, pod: Workload, host: str) -> Found:
         listed = ", ".join(_hosts(case, named))
         reason = f"{case.world.cause(named)} takes {listed}, and {host} is none of them"
         return case.blame(named, reason, f"add {host} to the hosts of its server")
+    narrow = next((key for key in open_for if f"{key.namespace}/{key.name}" in ref.gateways), None)
+    if narrow is not None and not _admits(case.db.input(narrow), host, ref.namespace):
+        reason = (
+            f"{case.world.cause(narrow)} takes {host} from other namespaces only, and {where} is in {ref.namespace}"
+        )
+        return case.blame(narrow, reason, f"take the namespace before the host away, or set it to {ref.namespace}")
     default = tuple(mesh.mesh_config(case.db).default_virtual_service_export_to)
     if not services.audience(ref.export_to, default, ref.namespace).includes(pod.namespace):
         reason = f"{where} is not exported to {pod.namespace}, where the gateway runs"
@@ -105,6 +111,16 @@ def _takes_host(gateway: Gateway, host: str, port: int = 0) -> bool:
     """Whether a server has the host, on that port if one is given."""
     servers = [s for s in gateway.spec.servers if not port or (s.port is not None and s.port.number == port)]
     return any(forms.matches(h.rpartition("/")[2], host) for server in servers for h in server.hosts)
+
+
+def _admits(gateway: Gateway, host: str, namespace: str) -> bool:
+    """Whether a server of the Gateway takes the host from VirtualServices of that namespace."""
+    for written in (h for server in gateway.spec.servers for h in server.hosts):
+        space, _, name = written.rpartition("/")
+        wanted = gateway.metadata.namespace if space == "." else space
+        if forms.matches(name, host) and wanted in ("", "*", namespace):
+            return True
+    return False
 
 
 def _hosts(case: Case, key: Key) -> list[str]:
@@ -148,6 +164,24 @@ def _closeness(gateway: Gateway, host: str) -> tuple[bool, int]:
     return max((forms.specificity(h) for h in written if forms.matches(h, host)), default=(False, 0))
 
 
+def _meant_for(case: Case, served: list[tuple[Key, Gateway]], sni: str) -> Found | None:
+    """By the VirtualService that speaks for a server name: its Gateway without the name, or itself without a match."""
+    by_name = {f"{key.namespace}/{key.name}": key for key, _ in served}
+    for ref in bound_virtual_services(case, sni):
+        bound = [by_name[name] for name in ref.gateways if name in by_name]
+        if not bound or sni not in ref.hosts:
+            continue
+        takes = [key for key in bound if _takes_host(case.db.input(key), sni)]
+        where = case.world.cause(ref.key)
+        if takes:
+            reason = f"{case.world.cause(takes[0])} serves {sni}, and no route of {where} takes it"
+            return case.blame(ref.key, reason, "correct the sniHosts that it matches")
+        listed = ", ".join(_hosts(case, bound[0]))
+        reason = f"{case.world.cause(bound[0])} serves {listed}, and {where} leads {sni} through it"
+        return case.blame(bound[0], reason, f"add {sni} to the hosts of a server")
+    return None
+
+
 _SERVICE = "correct the ports of the gateway's Service"
 
 
@@ -164,6 +198,9 @@ def no_chain(case: Case) -> Found:
         return Found(reason=case.answer.reason)
     there = [entry for entry in served if case.request.port in _ports(entry[1])]
     named = there[0] if there else served[0]
+    meant = _meant_for(case, served, sni) if case.request.is_tls and sni else None
+    if meant is not None:
+        return meant
     listed = ", ".join(_hosts(case, named[0]))
     if not case.request.is_tls:
         reason = f"{case.world.cause(named[0])} expects TLS on this port, and the client speaks plain text"

@@ -108,6 +108,11 @@ def unknown_host(case: Case) -> Found:
     return found if found.cause is not None else _registry_only(case, client, host)
 
 
+def hidden_from(case: Case, client: Workload) -> Found:
+    """What hides the host of the request from a client that calls it nevertheless, by address."""
+    return explain_host(case, client, _full_name(case, client), case.request.port)
+
+
 def _full_name(case: Case, client: Workload) -> str:
     """The host of the request as its Service or ServiceEntry has it."""
     resolved = names.resolve(case.world, client, case.request.host)

@@ -6,15 +6,19 @@ nothing, subset labels that no pod has, pods that are not ready, a targetPort th
 
 from collections.abc import Mapping
 
-from mizzen.api.kube.services import Service
+from mizzen.api.kube.services import EndpointSlice, Service
 from mizzen.api.meta import Key
 from mizzen.diagnose.trace import names
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
 from mizzen.diagnose.trace.world import Workload
+from mizzen.incremental import Index
 from mizzen.model import destination_rules, services
 from mizzen.model import names as forms
 
 _SHOWN = 4
+_SERVICE_NAME = "kubernetes.io/service-name"
+_OUTBOUND = "cluster outbound|"
+_slices = Index("EndpointSlice", "all traced", lambda _key, _slice: ((),))
 
 
 def no_hosts(case: Case, key: forms.SubsetKey, client: Workload) -> Found:
@@ -67,6 +71,10 @@ def _service(case: Case, source: Key, port: int) -> Found:
         return Found(reason=case.answer.reason)
     selector = service.spec.selector
     if not selector:
+        unready_slice = _unready_slice(case, source)
+        if unready_slice is not None:
+            reason = f"none of the endpoints in {case.world.cause(unready_slice)} is ready"
+            return case.blame(unready_slice, reason, "find out why its endpoints are not ready")
         reason = f"{where} has no selector, and no EndpointSlice of it has a ready endpoint"
         return case.blame(source, reason, "add a selector, or an EndpointSlice with endpoints")
     own = [p for p in case.world.pods if p.namespace == source.namespace]
@@ -84,6 +92,16 @@ def _service(case: Case, source: Key, port: int) -> Found:
         reason = f"{where} port {port} leads to the named port {number.target_port!r}, which its pods do not have"
         return case.blame(source, reason, "correct targetPort, or name the container's port")
     return case.blame(source, f"{where} has no ready endpoint on port {port}", "look at its EndpointSlices")
+
+
+def _unready_slice(case: Case, service: Key) -> Key | None:
+    """An EndpointSlice of the Service with endpoints, though none that is ready."""
+    for key in case.db.lookup(_slices, ()):
+        found: EndpointSlice = case.db.input(Key(*key))
+        own = key[1] == service.namespace and found.metadata.labels.get(_SERVICE_NAME) == service.name
+        if own and found.endpoints:
+            return Key(*key)
+    return None
 
 
 def _unselected(case: Case, source: Key, selector: Mapping[str, str]) -> Found:
@@ -130,6 +148,9 @@ def nothing_listens(case: Case) -> Found:
     pod = case.pod(reference)
     if pod is None:
         return Found(reason=case.answer.reason)
+    by_entry = _by_entry(case, reference, port)
+    if by_entry is not None:
+        return by_entry
     for key, service in names.services(case.world):
         if key.namespace != pod.namespace or not selects(service.spec.selector, pod.labels):
             continue
@@ -143,6 +164,18 @@ def nothing_listens(case: Case) -> Found:
                 reason = f"{where} sends port {target.port} to {port}, and {reference} declares {declared or 'none'}"
                 return case.blame(key, reason, "correct targetPort, or have the program listen there")
     return case.blame(Key("Pod", pod.namespace, pod.name), case.answer.reason, "have the program listen there")
+
+
+def _by_entry(case: Case, reference: str, port: str) -> Found | None:
+    """A ServiceEntry that sends there."""
+    title = next((step.title for step in reversed(case.steps) if step.title.startswith(_OUTBOUND)), "")
+    key = forms.parse_subset_key(title.removeprefix("cluster ")) if title else None
+    known = services.services_of_host(case.db, key.host) if key is not None else ()
+    source = known[0].id.source if known else None
+    if source is None or source.kind != "ServiceEntry":
+        return None
+    reason = f"{case.world.cause(source)} sends to port {port} of {reference}, which does not declare it"
+    return case.blame(source, reason, "correct the ports of the ServiceEntry, or have the program listen there")
 
 
 def _is_called(case: Case, key: Key) -> bool:

@@ -7,9 +7,9 @@ DestinationRule that says so comes first: without it auto-mTLS would have agreed
 import re
 
 from mizzen.api.meta import Key
-from mizzen.api.networking.envoy_filter import EnvoyFilter
 from mizzen.api.networking.gateway import Gateway
 from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication
+from mizzen.diagnose.trace.causes import hosts
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
 from mizzen.diagnose.trace.causes.gateways import all_gateways, no_chain, serving
 from mizzen.diagnose.trace.verdict import Cause
@@ -17,9 +17,9 @@ from mizzen.diagnose.trace.world import Workload
 from mizzen.incremental import Index
 from mizzen.model import mesh, policies, workloads
 
+_ABOUT_SERVERS = ("strict", "tls")
 _RULE = re.compile(r"ns\[(?P<namespace>[^\]]*)\]-policy\[(?P<name>[^\]]*)\]-rule\[(?P<rule>\d+)\]")
 _peers = Index("PeerAuthentication", "all traced", lambda _key, _policy: ((),))
-_filters = Index("EnvoyFilter", "all traced", lambda _key, _filter: ((),))
 
 
 # -- mutual TLS ------------------------------------------------------------------------------------------------------
@@ -35,6 +35,10 @@ def plain_text_to_strict(case: Case) -> Found:
     if rule is not None:
         reason = f"{rule} has the client speak plain text or TLS of its own, and {_named(policy, 'the server')}"
         return Found(cause=rule, reason=f"{reason} takes mutual TLS only", fix="set its tls.mode to ISTIO_MUTUAL")
+    hidden = hosts.hidden_from(case, client) if client is not None and client.proxy == "sidecar" else Found()
+    if hidden.cause is not None:
+        reason = f"{hidden.reason}, so that the client knows of no mutual TLS, and {_named(policy, 'the server')}"
+        return Found(cause=hidden.cause, reason=f"{reason} takes nothing else", fix=hidden.fix)
     why = "has no sidecar" if client is not None and client.proxy != "sidecar" else "speaks plain text"
     who = client.reference if client is not None else "the client"
     reason = f"{who} {why}, and {_named(policy, 'the server')} takes mutual TLS only (STRICT)"
@@ -46,8 +50,10 @@ def _named(cause: Cause | None, otherwise: str) -> str:
 
 
 def _server(case: Case) -> Workload | None:
-    """The last proxy on the way."""
-    return next((p for step in reversed(case.steps) if (p := case.pod(step.side)) is not None), None)
+    """The proxy that the answer is about, else the last one on the way."""
+    about = case.answer.about
+    named = case.pod(about[1]) if len(about) > 1 and about[0] in _ABOUT_SERVERS else None
+    return named or next((p for step in reversed(case.steps) if (p := case.pod(step.side)) is not None), None)
 
 
 def _client_rule(case: Case) -> Cause | None:
@@ -90,15 +96,15 @@ def disagreement(case: Case) -> Found:
     """A handshake that fails."""
     rule = _client_rule(case)
     reason = case.answer.reason
+    server = _server(case)
+    if case.answer.link == "secret" and server is not None:
+        return _bad_secret(case, server)
     if rule is not None:
         return Found(
             cause=rule, reason=f"{reason} ({rule})", fix="correct its tls settings, or leave them to auto-mTLS"
         )
-    server = _server(case)
     if server is None:
         return Found(reason=reason)
-    if case.answer.link == "secret":
-        return _bad_secret(case, server)
     gateway = serving(case, server) if server.proxy == "router" else None
     if gateway is not None:
         return case.blame(gateway, reason, "give the client such a certificate, or change the tls.mode of the server")
@@ -110,6 +116,14 @@ def disagreement(case: Case) -> Found:
         fix = "call it in plain text: the sidecars see to TLS; or name the Service's port tls, if the program speaks it"
         return Found(cause=policy, reason=reason, fix=fix)
     return Found(cause=policy, reason=reason, fix="compare both sides with `mizzen proxy-config secret`")
+
+
+def unmatched_chain(case: Case) -> Found:
+    """No chain for a server name: the rule that has the client say it, or the gateway that does not know it."""
+    rule = _client_rule(case)
+    if rule is None:
+        return no_chain(case)
+    return Found(cause=rule, reason=f"{case.answer.reason} ({rule})", fix="correct the sni or the mode of its tls")
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------
@@ -136,7 +150,11 @@ def missing_secret(case: Case) -> Found:
 
 
 def _bad_secret(case: Case, server: Workload) -> Found:
-    """A certificate that is there and no good: the Secret of the server that the request meant."""
+    """A certificate that is there and no good: the Secret that the server showed, or that of the server meant."""
+    shown = case.answer.about[2] if len(case.answer.about) > 2 else ""
+    own = Key("Secret", server.namespace, shown.rpartition("/")[2])
+    if shown and case.db.input(own) is not None:
+        return case.blame(own, case.answer.reason, f"renew the certificate in {own.namespace}/{own.name}")
     key = serving(case, server) if server.proxy == "router" else None
     gateway: Gateway | None = case.db.input(key) if key is not None else None
     for each in gateway.spec.servers if gateway is not None else ():
@@ -179,6 +197,16 @@ def denied(case: Case) -> Found:
     return _first_allowing(case, server) if server is not None else Found(reason=case.answer.reason)
 
 
+def refused_by_authorizer(case: Case) -> Found:
+    """The CUSTOM policy by which an authorizer was asked."""
+    matched = _RULE.search(" ".join(case.answer.about))
+    if matched is None:
+        return Found(reason=case.answer.reason)
+    key = Key("AuthorizationPolicy", matched["namespace"], matched["name"])
+    reason = f"rule {matched['rule']} of {case.world.cause(key)} has it asked, and {case.answer.reason}"
+    return case.blame(key, reason, "narrow that rule, or have the authorizer allow it")
+
+
 def _allows_nothing(case: Case, server: Workload) -> Key | None:
     """The only ALLOW policy, if it has no rules."""
     applying = policies.authorization_policies(case.db, server.namespace, workloads.freeze(server.labels))
@@ -204,24 +232,11 @@ def refused_token(case: Case) -> Found:
     if server is None:
         return Found(reason=case.answer.reason)
     rules = policies.request_authentications(case.db, server.namespace, workloads.freeze(server.labels))
-    issuers = set(case.answer.about[1:])
-    for policy in rules:
-        if any(rule.issuer in issuers for rule in policy.spec.jwt_rules):
+    written = [(rule.issuer, policy) for policy in rules for rule in policy.spec.jwt_rules]
+    for issuer in case.answer.about[1:]:
+        policy = next((policy for stated, policy in written if stated == issuer), None)
+        if policy is not None:
             key = Key("RequestAuthentication", policy.metadata.namespace, policy.metadata.name)
             reason = f"{case.world.cause(key)} refuses the token: {case.answer.reason}"
             return case.blame(key, reason, "send a token of a configured issuer, unexpired and rightly signed")
     return Found(reason=case.answer.reason)
-
-
-def rate_limited(case: Case) -> Found:
-    """The EnvoyFilter that put the limit there."""
-    server = case.pod(case.answer.side)
-    root = mesh.root_namespace(case.db)
-    for key in case.db.lookup(_filters, ()):
-        found: EnvoyFilter = case.db.input(Key(*key))
-        selector = found.spec.workload_selector
-        applies = server is None or selector is None or selects(selector.labels, server.labels)
-        if applies and (server is None or key[1] in (server.namespace, root)) and "ratelimit" in str(found.spec):
-            reason = f"{case.world.cause(Key(*key))} limits requests at {case.answer.side}"
-            return case.blame(Key(*key), reason, "raise its limit")
-    return Found(reason=case.answer.reason, fix="raise the limit")
