@@ -1,10 +1,11 @@
 """The program of the metrics tests, server and client: every message has exactly the size that it is asked for.
 
     counted_app.py serve                                 HTTP on 8080, TCP on 9000
-    counted_app.py http HOST COUNT PATH [REQUEST_BYTES]  requests on one connection; prints the statuses
+    counted_app.py http HOST COUNT PATH [REQUEST_BYTES [NAME=VALUE]...]
+                                                         requests on one connection; prints the statuses
     counted_app.py tcp HOST PORT COUNT SENT RECEIVED     connections that send and want so many bytes
 
-HTTP paths are `/STATUS/RESPONSE_BYTES`; `/grpc/CODE` answers as a gRPC server does.
+NAME=VALUE is a header; of values with `|` between them each request has another one, in turn. HTTP paths are `/STATUS/RESPONSE_BYTES`; `/grpc/CODE` answers as a gRPC server does.
 """
 
 import http.client
@@ -17,6 +18,7 @@ import threading
 
 class Http(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def answer(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", "0")))
@@ -55,14 +57,20 @@ def serve() -> None:
     http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Http).serve_forever()
 
 
-def ask(host: str, count: str, path: str, size: str = "0") -> None:
+def ask(host: str, count: str, path: str, size: str = "0", *given: str) -> None:
     connection = http.client.HTTPConnection(host, timeout=10)
-    headers = {"content-type": "application/grpc"} if path.startswith("/grpc") else {}
-    for _ in range(int(count)):
-        connection.request("POST" if int(size) else "GET", path, b"z" * int(size) or None, headers)
+    headers = {name: values.split("|") for name, _, values in (item.partition("=") for item in given)}
+    if path.startswith("/grpc"):
+        headers["content-type"] = ["application/grpc"]
+    for number in range(int(count)):
+        connection.request("POST" if int(size) else "GET", path, b"z" * int(size) or None, in_turn(headers, number))
         response = connection.getresponse()
         response.read()
         print(response.status, end=" ")
+
+
+def in_turn(headers: dict[str, list[str]], number: int) -> dict[str, str]:
+    return {name: values[number % len(values)] for name, values in headers.items()}
 
 
 def connect(host: str, port: str, count: str, sent: str, received: str) -> None:
