@@ -230,6 +230,20 @@ def test_where_there_are_no_workloads_others_stand_in(tmp_path: pathlib.Path) ->
     assert all(each["forecast"]["effects"] == ["route only"] for each in report["classes"])
 
 
+def test_where_no_namespace_asks_for_injection_it_is_taken_for_granted(tmp_path: pathlib.Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder, weights in ((old, (90, 10)), (new, (50, 50))):
+        folder.mkdir()
+        pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop, labels: {app: web}}\n"
+        pod += "spec: {containers: [{name: app, image: web}]}\n---"
+        (folder / "mesh.yaml").write_text(pod + CONFIGURATION.format(*weights))
+
+    result = cli_runs.run("diff", old, new, "-o", "json")
+
+    assert "taken for granted in shop" in result.stderr
+    assert [each["proxies"] for each in json.loads(result.stdout)["classes"]] == [["web.shop"]]
+
+
 CONFIGURATION = """
 apiVersion: v1
 kind: Service

@@ -90,15 +90,24 @@ def compare(asked: Asked) -> report.Report:
 
 
 def _stand_ins(contents: Iterable[Contents]) -> dict[Key, Object]:
-    """Pods for both states, where neither has any."""
+    """What stands in, in both states, where neither has a proxy."""
     objects = {key: item for each in contents for key, item in each.objects.items()}
-    if any(True for _ in workloads.expand(objects.values())):
+    if _has_proxy(objects):
         return {}
+    injected = stand_ins.inject(objects, (planned.key.namespace for planned in workloads.expand(objects.values())))
+    if injected and _has_proxy({**objects, **injected}):
+        names = ", ".join(key.name for key in injected)
+        click.echo(f"warning: no Namespace asks for injection: it is taken for granted in {names}", err=True)
+        return injected
     made = stand_ins.make(objects)
     if made:
-        click.echo(f"warning: there are no workloads: {len(made)} pods stand in for what is behind Services,", err=True)
+        click.echo(f"warning: there are no proxies: {len(made)} pods stand in for what is behind Services,", err=True)
         click.echo("warning: for clients in each namespace and for gateways; real ones may be told more", err=True)
     return made
+
+
+def _has_proxy(objects: Mapping[Key, Object]) -> bool:
+    return any(told.is_proxied(running.pod) for running in foretold.foretell(objects).pods.values())
 
 
 class _Bed:
@@ -136,7 +145,7 @@ class _Bed:
         )
 
     def _foretell(self, objects: Mapping[Key, Object], before: foretold.Foretold) -> foretold.Foretold:
-        return foretold.foretell({**self._stand_in, **objects}, self._dialect, before)
+        return foretold.foretell({**objects, **self._stand_in}, self._dialect, before)
 
     def put(self, objects: Mapping[Key, Object], config: Any) -> None:
         """Hold these objects and no others."""

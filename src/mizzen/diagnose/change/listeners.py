@@ -205,7 +205,7 @@ def _policies(config: Json) -> dict[str, str]:
         action = dump.text(rules, "action") or "ALLOW"
         for name, rule in dump.message(rules, "policies").items():
             found[f"{effect} {_policy_name(name)} ({action})"] = canonical(rule)
-        if rules and not dump.message(rules, "policies"):
+        if dump.field(config, field) is not None and not dump.message(rules, "policies"):
             found[f"{effect} for nobody ({action})"] = ""
     return found
 

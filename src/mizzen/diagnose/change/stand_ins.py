@@ -1,11 +1,16 @@
-"""Pods for manifests that hold none: a repository of nothing but the mesh's configuration has no workloads in it.
+"""Proxies for manifests that bring none, so that whatever is configured has somebody to whom it is told.
 
-In: objects. Out: Pods that stand in: one behind each Service's selector, a client without labels of its own in each
-namespace, and a gateway for each selector of Gateways. Whatever is configured has somebody then to whom it is told.
+In: objects. Out: what stands in. Where there are workloads, and only the Namespaces lie elsewhere whose labels have
+them injected, `inject` says that they are. A repository of nothing but the mesh's configuration has no workloads:
+`make` gives it a Pod behind each Service's selector, a client without labels of its own in each namespace, and a
+gateway for each selector of Gateways.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
+
+from mizzen.api.kube.cluster import Namespace
 from mizzen.api.kube.pods import Container, ContainerPort, Pod, PodSpec
 from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key, Object, ObjectMeta
@@ -18,8 +23,20 @@ _SYSTEM = "istio-system"
 _NO_CLIENTS = frozenset({"", _SYSTEM, "kube-system", "kube-public", "kube-node-lease"})
 
 
+def inject(objects: Mapping[Key, Object], spaces: Iterable[str]) -> dict[Key, Object]:
+    """These namespaces, with injection."""
+    found: dict[Key, Object] = {}
+    for space in sorted(set(spaces) - _NO_CLIENTS):
+        key = Key("Namespace", "", space)
+        written = objects.get(key)
+        metadata = written.metadata if written is not None else ObjectMeta(name=space)
+        labels = {**metadata.labels, "istio-injection": "enabled"}
+        found[key] = Namespace(metadata=msgspec.structs.replace(metadata, labels=labels))
+    return found
+
+
 def make(objects: Mapping[Key, Object]) -> dict[Key, Object]:
-    """The stand-ins for these objects."""
+    """Pods that stand in."""
     services = [item for _, item in sorted(objects.items()) if isinstance(item, Service)]
     gateways = [item for _, item in sorted(objects.items()) if isinstance(item, Gateway)]
     doors = dict(_doors(gateways, services))
@@ -31,7 +48,8 @@ def make(objects: Mapping[Key, Object]) -> dict[Key, Object]:
             made.append(_pod(f"any-{service.metadata.name}", space, selector, _ports(service)))
     spaces = {key.name if key.kind == "Namespace" else key.namespace for key in objects} - _NO_CLIENTS
     made += [_pod(_CLIENT, space, {}, ()) for space in sorted(spaces)]
-    return {Key("Pod", pod.metadata.namespace, pod.metadata.name): pod for pod in made}
+    named = {Key("Pod", pod.metadata.namespace, pod.metadata.name): pod for pod in made}
+    return {key: pod for key, pod in named.items() if key not in objects}
 
 
 def _doors(

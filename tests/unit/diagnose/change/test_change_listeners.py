@@ -59,6 +59,12 @@ def test_one_rule_more_in_a_filter_that_is_there() -> None:
     ]
 
 
+def test_a_policy_that_lets_nobody_in_is_told() -> None:
+    assert told(listener(chain("a")), listener(chain("a", rbac()))) == [
+        "listener virtualInbound (0.0.0.0:15006): chain a: policy rule for nobody (ALLOW) added",
+    ]
+
+
 def test_tls_of_a_chain_is_told() -> None:
     secured = {"typedConfig": {"commonTlsContext": {}, "requireClientCertificate": True}}
 
