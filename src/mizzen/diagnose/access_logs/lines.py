@@ -43,6 +43,7 @@ _STRICT = _formats(_QUOTED)
 _FORGIVING = _formats(_LOOSE)
 """For headers with quotes in them, which Envoy does not escape."""
 _LONGEST = 1 << 16
+_MOST_DIGITS = 19
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PODS = (
@@ -200,7 +201,7 @@ def _text(value: Any) -> str:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------------
@@ -208,8 +209,8 @@ def _number(text: str) -> int:
 
 def _parse_json(text: str, brace: int, depth: int) -> Entry | None:
     try:
-        document = msgspec.json.decode(text[brace:].encode())
-    except msgspec.DecodeError:
+        document = msgspec.json.decode(text[brace:].encode(errors="replace"))
+    except (msgspec.DecodeError, RecursionError):
         return None
     found = _read(document, depth) if isinstance(document, dict) else None
     prefixed = _prefixed(text[:brace]) if found is not None and not found.pod else ""

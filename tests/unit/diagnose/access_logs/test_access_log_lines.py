@@ -1,11 +1,13 @@
 """Lines of all known formats, and what pipelines put around them."""
 
 import json
+import random
 
 import log_faults
 import msgspec
 import pytest
 
+from mizzen.diagnose.access_logs import groups
 from mizzen.diagnose.access_logs.lines import Entry, parse_line
 
 ISTIO = (
@@ -121,10 +123,29 @@ def test_a_header_with_quotes_is_no_hindrance() -> None:
         '{"log": {"log": {"log": {"log": {"log": {"log": "deep"}}}}}}',
         "[1,2,3]",
         "\x00\xff{",
+        '{"log":' * 9000,
+        '[2026-11-30T01:52:20.026Z] "' + '" ' * 20_000,
+        '[2026-11-30T01:52:20.026Z] "GET / HTTP/1.1" 200 - a b "' + 'x" "' * 8000 + " 1 2",
+        "x" * 100_000,
     ],
 )
 def test_what_is_no_access_log_is_none(text: str) -> None:
     assert parse_line(text) is None
+
+
+def test_a_number_without_end_is_none() -> None:
+    assert read(ISTIO.replace(" 0 19 3 ", f" 0 19 {'9' * 5000} ")).duration == 0
+
+
+def test_any_damage_is_either_read_or_not() -> None:
+    """Whatever happens to a line on its way, nothing raises."""
+    draw = random.Random(7)
+    for line in log_faults.generate(3, 400):
+        text = list(line.text)
+        for _ in range(4):
+            place = draw.randrange(len(text))
+            text[place : place + draw.randrange(8)] = draw.choice(['"', "{", "}", "\\", "]", "\x1b[0m", "\ud800", ""])
+        groups.survey(["".join(text)])
 
 
 def test_numbers_that_are_missing_are_none_at_all() -> None:
