@@ -152,6 +152,24 @@ def test_one_proxy_that_differs_shows_where_and_still_exits_0(plane: str, tmp_pa
     assert "Listeners Match" in lines
 
 
+def test_explain_tells_fault_evidence_and_drift(plane: str, tmp_path: pathlib.Path) -> None:
+    admin = tmp_path / "admin.sock"
+    with on_socket(admin, Answers({"/config_dump": envoy_side({"connect_timeout": "5s"})})):
+        pods = [cli_runs.pod("cart-0", "shop", admin), cli_runs.pod("gone-0", "shop", tmp_path / "none.sock")]
+        mesh = cli_runs.write_mesh(tmp_path / "shop", pods=pods, monitoring=plane)
+        document = json.loads(ps("--explain", "--mesh", mesh, "-o", "json"))
+        text = ps("--explain", "--mesh", mesh)
+
+    found = {(each["type"], each["state"]): each for each in document["findings"]}
+    assert found["RDS", "ERROR"]["culprit"] == "configuration"
+    assert found["RDS", "ERROR"]["evidence"] == ["Envoy says: duplicate domain"]
+    assert found["LDS", "STALE"]["culprit"] == "proxy"
+    assert found["CDS", "STALE"]["evidence"][-1] == "never acknowledged on this connection by api-0.web"
+    assert found["", "NOT CONNECTED"]["proxies"] == ["gone-0.shop"]
+    assert document["drift"] == {"cart-0.shop": ["clusters"]}
+    assert "cart-0.shop holds other clusters than it would be sent: `mizzen proxy-status cart-0.shop`" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
