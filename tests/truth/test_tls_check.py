@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -26,6 +27,8 @@ class Foretold(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     verdict: str
     assumes: str
+    cause: str
+    """`Kind/name` of the object at fault."""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +85,12 @@ def _read(checks: list[dict[str, object]]) -> Iterator[Foretold]:
                 server=server,
                 verdict=str(check["verdict"]),
                 assumes=str(check["assumes"]),
+                cause=_named(check["cause"]),
             )
+
+
+def _named(cause: object) -> str:
+    return f"{cause['kind']}/{cause['name']}" if isinstance(cause, dict) else ""
 
 
 def test_every_certain_verdict_comes_true(mesh: TrafficMesh, foretold: tuple[Foretold, ...]) -> None:
@@ -103,3 +111,31 @@ def test_every_certain_verdict_comes_true(mesh: TrafficMesh, foretold: tuple[For
 
 def _observe(mesh: TrafficMesh, pair: Foretold) -> str:
     return observe(mesh, pair.client, pair.host, pair.port, pair.protocol, pair.server)
+
+
+REFUSED = ("disabled-in", "subset-in", "simple-in", "simple-open", "mutual-off", "mutual-off-tcp")
+"""Services that `caller` cannot reach, by rules of its own, and whose connections end in a line of its log at once."""
+
+
+def test_the_logs_of_refused_connections_lead_to_the_same_objects(
+    mesh: TrafficMesh, foretold: tuple[Foretold, ...], tmp_path: pathlib.Path
+) -> None:
+    pairs = [p for p in foretold if p.client == "caller" and p.host.partition(".")[0] in REFUSED]
+    assert len(pairs) == len(REFUSED)
+    for pair in pairs:
+        for _ in range(3):
+            assert _observe(mesh, pair) == "CONFLICT"
+    for pair in pairs:
+        mesh.logged("caller", f"|{pair.host}", 3)
+    log = tmp_path / "all.log"
+    logs = (mesh.local.layout.log(pod.namespace, pod.name, "istio-proxy") for pod in mesh.local.proxies())
+    log.write_text("".join(path.read_text(errors="replace") for path in logs))
+
+    manifests = ("-f", str(mesh.local.manifests), "-f", str(mesh.local.layout.config))
+    done = mesh.local.run("trace", "--from-log", str(log), "-o", "json", *manifests, check=False, seconds=300)
+    groups = json.loads(done.stdout)["groups"]
+    for pair in pairs:
+        told = [group for group in groups if group["subject"]["host"] == pair.host]
+        print(pair.host, [(group["cause"], group["count"], _named(group["object"])) for group in told], pair.cause)
+        assert pair.cause in {_named(group["object"]) for group in told}, pair
+        assert all(group["object"]["line"] for group in told)
