@@ -107,8 +107,8 @@ def _enforce(hop: Hop, config: Json, caller: Caller, *, is_http: bool) -> Answer
     action = dump.text(rules, "action") or "ALLOW"
     verdict = decide(rules, caller)
     decided = verdict.policy or "no rule"
-    hop.journal.policy = verdict.policy or hop.journal.policy
-    if verdict.policy:
+    if verdict.policy and action != "LOG":  # What only logs decides nothing.
+        hop.journal.policy = verdict.policy
         hop.journal.visits.append(Visit(side=hop.side, kind="rule", name=verdict.policy))
     hop.journal.note(
         hop.side,
