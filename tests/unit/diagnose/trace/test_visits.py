@@ -136,3 +136,11 @@ def test_a_redirect_to_https_drops_the_port_of_http():
     )
 
     assert found.destination == "https://server/"
+
+
+def test_a_rule_that_only_audits_decides_nothing():
+    audit = POLICY.replace("spec:\n", "spec:\n  action: AUDIT\n")
+    found = ask(world_of(SHOP, audit), "http://server/")
+
+    assert found.policy == ""
+    assert not [visit for visit in found.visits if visit.kind == "rule"]
