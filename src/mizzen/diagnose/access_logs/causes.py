@@ -25,7 +25,7 @@ class Explanation(NamedTuple):
 CAUSES: Mapping[str, Explanation] = {
     # -- the listener and the filter chain
     "plain-to-strict": Explanation(
-        "plain text reaches a server that takes mutual TLS only",
+        "a server that takes mutual TLS only meets plain text, or TLS that is not the mesh's",
         "tls",
         (DR, PA),
         "does a DestinationRule set tls.mode for this host, and has the client a sidecar?",

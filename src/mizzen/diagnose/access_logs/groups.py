@@ -14,7 +14,7 @@ from mizzen.diagnose.access_logs import requests, rules
 from mizzen.diagnose.access_logs.causes import CAUSES, Explanation
 from mizzen.diagnose.access_logs.lines import Entry, parse_line
 from mizzen.diagnose.access_logs.rules import Finding
-from mizzen.diagnose.access_logs.subjects import Hosts, Subject
+from mizzen.diagnose.access_logs.subjects import Hosts, Subject, is_gateway
 
 _ALWAYS = 3
 """So many closed connections without one good answer are no accident."""
@@ -66,6 +66,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Key = tuple[str, str, Subject]
+Place = tuple[str, int, str]
+"""Host and port of a Service, and the client's address."""
 
 
 def survey(lines: Iterable[str]) -> Survey:
@@ -108,7 +110,7 @@ def assign(entries: Sequence[Entry]) -> list[Key | None]:
         entry = entries[explaining[index]]
         told = _told(findings[explaining[index]] or finding, entry, hosts)
         subject = hosts.subject(entry)
-        if told.code == "connection-closed" and (subject.host, subject.port) in closed:
+        if told.code == "connection-closed" and _place(entry, subject) in closed:
             told = Finding("plain-to-strict")
         keys.append(_key(told, subject))
     return keys
@@ -125,6 +127,10 @@ def _told(finding: Finding, entry: Entry, hosts: Hosts) -> Finding:
     return finding
 
 
+def _place(entry: Entry, subject: Subject) -> Place:
+    return subject.host, subject.port, (entry.local if is_gateway(entry) else entry.remote).rpartition(":")[0]
+
+
 def _plain(subject: Subject) -> Subject:
     return Subject(host=subject.host, port=subject.port)
 
@@ -139,15 +145,14 @@ def _key(finding: Finding, subject: Subject) -> Key:
 
 def _refusing_servers(
     entries: Sequence[Entry], findings: Sequence[Finding | None], explaining: Sequence[int], hosts: Hosts
-) -> set[tuple[str, int]]:
-    """Service ports that close every connection at once: the way in which a STRICT server meets plain text."""
-    closed: Counter[tuple[str, int]] = Counter()
-    served: set[tuple[str, int]] = set()
+) -> set[Place]:
+    """Service ports that close all connections of a client at once, as a STRICT server does to what is not the mesh's."""
+    closed: Counter[Place] = Counter()
+    served: set[Place] = set()
     for index, (entry, finding) in enumerate(zip(entries, findings, strict=True)):
         if entry.is_inbound or not entry.cluster:
             continue
-        subject = hosts.subject(entry)
-        place = (subject.host, subject.port)
+        place = _place(entry, hosts.subject(entry))
         at_once = entry.duration < _AT_ONCE and not entry.failure
         if finding is not None and finding.code == "connection-closed" and explaining[index] == index and at_once:
             closed[place] += 1

@@ -128,6 +128,11 @@ def test_a_server_that_closes_everything_is_strict_and_one_that_sometimes_does_i
     assert codes(closed(1)) == [("connection-closed", 1)]
 
 
+def test_what_one_client_may_another_may_not() -> None:
+    other = entry(remote="10.0.0.2:40000")
+    assert codes(*map(closed, range(5)), other) == [("plain-to-strict", 5)]
+
+
 def test_hosts_that_somebody_makes_up_are_told_once() -> None:
     def unknown(host: str) -> Entry:
         return Entry(
