@@ -241,6 +241,12 @@ class Features(Group, frozen=True, kw_only=True):
     """Whether listeners and endpoints carry addresses of both families."""
     http10: Annotated[bool, Variable("PILOT_HTTP10", parse_bool)] = False
     """Whether HTTP/1.0 is accepted."""
+    gateway_statuses: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_STATUS", parse_bool)] = True
+    """Whether statuses of the Gateway API's objects are written to the API server."""
+    gateway_deployments: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", parse_bool)] = True
+    """Whether managed Gateways are deployed."""
+    gateway_classes: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER", parse_bool)] = True
+    """Whether the GatewayClasses that every installation has are made where they are missing."""
     trace_sampling: Annotated[float, Variable("PILOT_TRACE_SAMPLING", _parse_percentage)] = 1.0
     """Per cent of requests that are traced where nothing else says."""
 
@@ -287,6 +293,21 @@ class Instance(Group, frozen=True, kw_only=True):
     """Name of the cluster."""
 
 
+class Leadership(Group, frozen=True, kw_only=True):
+    """How replicas agree on the one that writes; in seconds, as Kubernetes' own components have them."""
+
+    lease: float = 15.0
+    """How long others wait after the holder was last seen to renew."""
+    renew_deadline: float = 10.0
+    """How long the holder goes on without having renewed; less than `lease`."""
+    retry: float = 2.0
+    """Between two attempts."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.retry < self.renew_deadline < self.lease:
+            raise ValueError("a lease outlasts its renew deadline, and that the time between two attempts")
+
+
 class Settings(Group, frozen=True, kw_only=True):
     """All settings."""
 
@@ -299,6 +320,7 @@ class Settings(Group, frozen=True, kw_only=True):
     features: Features = Features()
     key_sets: KeySets = KeySets()
     instance: Instance = Instance()
+    leadership: Leadership = Leadership()
 
 
 REFERENCE_DEFAULTS: Mapping[str, str] = {

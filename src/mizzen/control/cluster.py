@@ -1,9 +1,10 @@
 """What a control plane has of the Kubernetes cluster whose objects it serves.
 
-In: an `Access`. Out: one client, and over it the objects and the verdicts on tokens.
+In: an `Access`. Out: one client, and over it the objects, the verdicts on tokens, and whoever writes to it.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 
 from mizzen.control.token_reviews import TokenReviews
 from mizzen.sources.batches import Batch
@@ -19,8 +20,12 @@ class Cluster:
         self.client = Client(access)
         self.source = KubeSource(self.client)
         self.token_reviews = TokenReviews(self.client, audiences, clock)
+        self.writers: list[Callable[[], Coroutine[None, None, None]]] = []
+        """What runs while the client is open, and has its last word before it is closed."""
 
     async def run(self, take: Callable[[Batch], None]) -> None:
         """Follow the objects; ends only when cancelled."""
-        async with self.client:
+        async with self.client, asyncio.TaskGroup() as tasks:
+            for write in self.writers:
+                tasks.create_task(write())
             await self.source.run(take)

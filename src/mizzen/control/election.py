@@ -1,9 +1,9 @@
 """Leader election: of all replicas one at a time writes, by a Lease of the API server.
 
 In: the name of a Lease, an identity, timings. Out: whoever is to lead is called when it leads, and cancelled before
-anybody else may: a holder that cannot renew gives up `Timing.renew_deadline` after it last *asked* for what it holds,
-while others wait for the whole duration of the lease after they last *saw* it renewed. Clocks of machines are never
-compared. A holder that stops releases, so that its successor need not wait.
+anybody else may: a holder that cannot renew gives up `renew_deadline` after it last *asked* for what it holds, while
+others wait for the whole duration of the lease after they last *saw* it renewed. Clocks of machines are never compared.
+A holder that stops releases, so that its successor need not wait.
 
 A process that was stopped in the middle of a request may still be overtaken by time; writes therefore carry the
 resource version that they were decided on, and the server refuses the late ones.
@@ -23,6 +23,7 @@ import msgspec
 
 from mizzen import observe
 from mizzen.errors import SourceError
+from mizzen.settings import Leadership
 from mizzen.sources.kube.client import Refused, Unreachable
 
 _log = observe.scope("election")
@@ -55,21 +56,6 @@ class Api(Protocol):
         content_type: str = "application/json",
     ) -> bytes:
         """The answer's body; raises SourceError."""
-
-
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds; the defaults are those of Kubernetes' own components."""
-
-    lease: float = 15.0
-    """How long others wait after the holder was last seen to renew."""
-    renew_deadline: float = 10.0
-    """How long the holder goes on without having renewed; less than `lease`."""
-    retry: float = 2.0
-    """Between two attempts."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.retry < self.renew_deadline < self.lease:
-            raise ValueError("a lease outlasts its renew deadline, and that the time between two attempts")
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -112,12 +98,12 @@ class Election:
         name: str,
         identity: str,
         *,
-        timing: Timing | None = None,
+        timing: Leadership | None = None,
         clock: Callable[[], float] = time.monotonic,
         calendar: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.identity = name, identity
-        self._api, self._timing, self._clock, self._calendar = api, timing or Timing(), clock, calendar
+        self._api, self._timing, self._clock, self._calendar = api, timing or Leadership(), clock, calendar
         self._path = f"{_ROOT}/{namespace}/leases"
         self._known: _Lease | None = None
         """The Lease as the server last had it."""

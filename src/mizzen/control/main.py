@@ -44,6 +44,7 @@ from mizzen.control.release import Release, this_release
 from mizzen.control.ui import site
 from mizzen.control.ui.tracing import Tracer
 from mizzen.control.webhooks.webhooks import Webhooks
+from mizzen.control.writers import Writers
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
@@ -123,6 +124,7 @@ class ControlPlane:
         self.inputs.take_roots(self.authority.bundle)
         self.authority.on_change(lambda _: self.inputs.take_roots(self.authority.bundle))
         self._in_force = InForce(self.engine, self.discovery.connections, self.inputs.take_compiled, self.is_ready)
+        self.writers = Writers(self.cluster, self.engine, config, self.is_ready) if self.cluster is not None else None
         self.source = FileSource(options.config) if options.config else None
         self._pages = self._open_console(authenticator, this_release(config.instance))
         self._tracer = Tracer(self.engine, self.discovery.connections, self.inputs.places)

@@ -11,11 +11,12 @@ import pytest
 import virtual_loop
 from virtual_loop import now
 
-from mizzen.control.election import Election, Timing, lease_name, make_identity
+from mizzen.control.election import Election, lease_name, make_identity
+from mizzen.settings import Leadership
 from mizzen.sources.kube.client import Refused, Unreachable
 
 LATENCY = 0.05
-TIMING = Timing()
+TIMING = Leadership()
 NAMESPACE = "istio-system"
 
 
@@ -296,4 +297,4 @@ def test_names_and_identities():
 
 def test_a_deadline_after_the_lease_is_refused():
     with pytest.raises(ValueError, match="outlasts"):
-        Timing(lease=10, renew_deadline=10, retry=2)
+        Leadership(lease=10, renew_deadline=10, retry=2)

@@ -66,7 +66,9 @@ class Reflector:
         *,
         clock: Callable[[], float],
         timing: Timing | None = None,
+        touched: Callable[[Key], None] = lambda _: None,
     ) -> None:
+        """`touched` is told of every new version of an object, `changed` of those that matter."""
         self.resource = resource
         self.held: dict[Key, Held] = {}
         """What the server has, as far as is known."""
@@ -76,7 +78,7 @@ class Reflector:
         """When the server last said something about this resource, by `clock`; None before the first list."""
         self.trouble = ""
         """Why it does not say anything now."""
-        self._client, self._changed, self._clock = client, changed, clock
+        self._client, self._changed, self._touched, self._clock = client, changed, touched, clock
         self._timing = timing or Timing()
         self._reader = Reader(resource)
         self._version = ""
@@ -165,13 +167,16 @@ class Reflector:
         now = Held(reading.resource_version, reading.object, reading.problems)
         if before is not None and _is_same(before, now):
             self.held[reading.key] = now._replace(object=before.object)
-            return
-        self.held[reading.key] = now
-        self._changed(reading.key)
+        else:
+            self.held[reading.key] = now
+            self._changed(reading.key)
+        if before is None or before.resource_version != now.resource_version:
+            self._touched(reading.key)
 
     def _forget(self, key: Key) -> None:
         if self.held.pop(key, None) is not None:
             self._changed(key)
+            self._touched(key)
 
     # -- trouble --------------------------------------------------------------------------------------------------
 

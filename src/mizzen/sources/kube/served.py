@@ -30,6 +30,11 @@ class Resource(NamedTuple):
         """The path of all objects in all namespaces."""
         return f"{_root(self.kind.group)}/{self.version}/{self.kind.plural}"
 
+    def path_to(self, namespace: str, name: str) -> str:
+        """The path of one object."""
+        inside = f"namespaces/{namespace}/" if namespace else ""
+        return f"{_root(self.kind.group)}/{self.version}/{inside}{self.kind.plural}/{name}"
+
     @property
     def query(self) -> Mapping[str, str]:
         """Leaves out what is never read: Helm keeps whole releases in Secrets."""

@@ -7,6 +7,12 @@ ACCEPTED = "Accepted"
 PROGRAMMED = "Programmed"
 RESOLVED_REFS = "ResolvedRefs"
 CONFLICTED = "Conflicted"
+INSECURE_FRONTEND = "InsecureFrontendValidationMode"
+
+CONDITIONS = frozenset({ACCEPTED, PROGRAMMED, RESOLVED_REFS, CONFLICTED, INSECURE_FRONTEND})
+"""Every type there is; conditions of other types are somebody else's."""
+
+_PENDING = "Pending"
 
 
 def holds(kind: str, message: str, *, reason: str = "") -> Condition:
@@ -27,5 +33,10 @@ def judge(kind: str, fault: Fault | None, message: str) -> Condition:
 def pending(*kinds: str) -> tuple[Condition, ...]:
     """The conditions of an object that no controller of ours serves: those that its CRD declares."""
     return tuple(
-        Condition(type=kind, status="Unknown", reason="Pending", message="Waiting for controller") for kind in kinds
+        Condition(type=kind, status="Unknown", reason=_PENDING, message="Waiting for controller") for kind in kinds
     )
+
+
+def is_pending(conditions: tuple[Condition, ...]) -> bool:
+    """Whether they are of an object that no controller of ours serves."""
+    return all(one.status == "Unknown" and one.reason == _PENDING for one in conditions)

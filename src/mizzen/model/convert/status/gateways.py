@@ -38,6 +38,7 @@ from mizzen.model.convert.routes.parents import listener_routes
 from mizzen.model.convert.status.conditions import (
     ACCEPTED,
     CONFLICTED,
+    INSECURE_FRONTEND,
     PROGRAMMED,
     RESOLVED_REFS,
     fails,
@@ -160,7 +161,7 @@ def _insecure(gateway: Gateway) -> Iterator[Condition]:
     )
     if "AllowInsecureFallback" in modes:
         message = "Gateway is operating in AllowInsecureFallback mode for frontend validation"
-        yield holds("InsecureFrontendValidationMode", message, reason="ConfigurationChanged")
+        yield holds(INSECURE_FRONTEND, message, reason="ConfigurationChanged")
 
 
 def _client_certificate_fault(db: Engine, gateway: Gateway, key: Key) -> Fault | None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mizzen.api.gateway_api.statuses import Status
 from mizzen.api.meta import Key
-from mizzen.incremental import Engine, attempt
+from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model.convert.routes.heads import KINDS
+from mizzen.model.convert.status.conditions import is_pending
 from mizzen.model.convert.status.gateways import gateway_class_status, gateway_status, listener_set_status
 from mizzen.model.convert.status.policies import policy_status
 from mizzen.model.convert.status.routes import route_status
@@ -21,6 +22,8 @@ STATUSES: Mapping[str, Callable[[Engine, Key], Status | None]] = {
     "BackendTLSPolicy": policy_status,
 }
 """The query of each kind that has a status."""
+
+_all = {kind: Index(kind, "kind", lambda *_: ((),)) for kind in STATUSES}
 
 
 def status(db: Engine, key: Key) -> Status | None:
@@ -36,3 +39,17 @@ def statuses(db: Engine) -> Iterator[tuple[Key, Status]]:
             found = status(db, key)
             if found is not None:
                 yield key, found
+
+
+@query
+def status_keys(db: Engine) -> tuple[Key, ...]:
+    """The objects that may have a status, by kind, namespace and name."""
+    return tuple(Key(*key) for kind in STATUSES for key in db.lookup(_all[kind], ()))
+
+
+@query
+def own_status(db: Engine, key: Key) -> Status | None:
+    """The status that is ours to write; None for an object of another controller."""
+    found = STATUSES[key.kind](db, key)
+    conditions = getattr(found, "conditions", None)
+    return None if conditions is not None and is_pending(conditions) else found

@@ -1,0 +1,238 @@
+"""Statuses of the Gateway API's objects, written back to the API server by the leader.
+
+In: the engine, whose roots say which statuses a change may have made others; the source, which says what the server
+has. Out: a merge patch of `status` for each object whose status differs, decided on one resource version and refused
+by the server if that has passed. At the beginning of a term all objects are listed once, so that a new leader writes
+nothing that is there already; afterwards one request reads an object and one writes it, and none is made while nothing
+changes. A status is computed for one generation of an object, and waits until the server and the engine agree on it.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from mizzen import observe
+from mizzen.api.gateway_api.statuses import Status
+from mizzen.api.meta import Key, Object
+from mizzen.control.retries import Budget, Chores
+from mizzen.control.revisions import Revisions
+from mizzen.control.status_merging import merge_status
+from mizzen.errors import SourceError
+from mizzen.incremental import Engine, Root
+from mizzen.model.convert.status.objects import STATUSES, own_status, status_keys
+from mizzen.sources.kube.client import Client
+from mizzen.sources.kube.source import KubeSource
+
+_log = observe.scope("status")
+_WRITES = observe.Counter("mizzen_status_writes", "Statuses written to the API server.", ("kind",))
+_REFUSED = observe.Counter("mizzen_status_write_failures", "Statuses that could not be written.", ("kind",))
+_WAITING = observe.Gauge("mizzen_status_waiting", "Objects whose statuses are to be compared or written.")
+
+MANAGER = "istio.io/gateway-controller"
+"""Who has written, as the server notes it beside every field."""
+
+_MERGE = "application/merge-patch+json"
+_EVERY = 0.1
+"""Seconds between two looks at the engine."""
+_PATIENCE = 0.3
+"""Seconds for which the engine may be behind the source."""
+_PIECE = 0.01
+"""Seconds for which computing may hold the event loop."""
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """An object as the server has it, but for what it asks for."""
+
+    metadata: _Metadata = _Metadata()
+    status: Any = None
+
+
+_document = msgspec.json.Decoder(_Document)
+
+Wanted = tuple[Object, Status | None]
+"""An object and the status that it is to have; None where that is not ours to say."""
+
+
+class StatusWriter:
+    """Writes statuses during one term; somebody runs it."""
+
+    def __init__(
+        self,
+        db: Engine,
+        source: KubeSource,
+        client: Client,
+        revisions: Revisions,
+        leads: Callable[[], bool],
+        calendar: Callable[[], float] = time.time,
+    ) -> None:
+        self._db, self._source, self._client, self._revisions = db, source, client, revisions
+        self._leads, self._calendar = leads, calendar
+        self._budget = Budget()
+        self._chores: Chores[Key] = Chores(self._see_to, "a status cannot be written")
+        self._keys: Root[tuple[Key, ...]] = db.root(status_keys)
+        self._roots: dict[Key, Root[Status | None]] = {}
+        self._wanted: dict[Key, Wanted] = {}
+        self._settled: dict[Key, tuple[str, Object, Status | None]] = {}
+        """For which version of an object nothing is to be written."""
+        self._read: dict[Key, _Document] = {}
+        """What the list said of objects that are to be written."""
+
+    async def run(self) -> None:
+        """Ends only when cancelled."""
+        try:
+            _WAITING.set(len(self._keys.value()))
+            await self._revisions.look()
+            with self._source.listening(self._touched):
+                await self._look()
+                for kind in STATUSES:
+                    await self._compare_all(kind)
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._chores.run())
+                    tasks.create_task(self._keep_looking())
+                    tasks.create_task(self._revisions.follow(self._add_all))
+        finally:
+            self._keys.release()
+            for root in self._roots.values():
+                root.release()
+            _WAITING.set(0)
+
+    # -- what is wanted -------------------------------------------------------------------------------------------
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await self._look()
+            _WAITING.set(len(self._chores))
+            await asyncio.sleep(_EVERY)
+
+    async def _look(self) -> None:
+        """Compute what may have changed."""
+        if self._keys.stale or not self._roots:
+            self._follow(dict.fromkeys(self._keys.value()))
+        started = time.monotonic()
+        for key, root in list(self._roots.items()):
+            if key in self._wanted and not root.stale:
+                continue
+            found: Object | None = self._db.peek(key)
+            if found is None:
+                continue  # Gone a moment ago, which the next look will see.
+            wanted = found, self._value(key, root)
+            if self._wanted.get(key) != wanted:
+                self._wanted[key] = wanted
+                self._chores.add(key)
+            if time.monotonic() - started > _PIECE:
+                await asyncio.sleep(0)
+                started = time.monotonic()
+
+    def _follow(self, keys: dict[Key, None]) -> None:
+        for key in self._roots.keys() - keys.keys():
+            self._roots.pop(key).release()
+            for known in (self._wanted, self._settled, self._read):
+                known.pop(key, None)
+        for key in keys:
+            if key not in self._roots:
+                self._roots[key] = self._db.root(own_status, key)
+
+    def _value(self, key: Key, root: Root[Status | None]) -> Status | None:
+        """None, which writes nothing, where a fault of ours is in the way; the engine lists it."""
+        try:
+            return root.value()
+        except Exception as error:
+            _log.debug("no status of %s: %s", key, error)
+            return None
+
+    def _touched(self, key: Key) -> None:
+        if key.kind == "Namespace":
+            for each in self._roots:
+                if each.namespace == key.name:
+                    self._chores.add(each)
+        elif key in self._roots:
+            self._chores.add(key, _PATIENCE)
+
+    def _add_all(self) -> None:
+        for key in self._roots:
+            self._chores.add(key)
+
+    # -- what there is --------------------------------------------------------------------------------------------
+
+    async def _compare_all(self, kind: str) -> None:
+        """Find among all objects of a kind those whose statuses are to be written."""
+        resource = self._source.resource(kind)
+        if resource is None:
+            return
+        try:
+            await self._budget.spend()
+            async with contextlib.aclosing(self._client.list_pages(resource.path, resource.query)) as pages:
+                async for page in pages:
+                    for raw in page.items:
+                        read = _document.decode(raw)
+                        key = Key(kind, read.metadata.namespace, read.metadata.name)
+                        wanted = self._wanted.get(key)
+                        if wanted is not None and self._changes(key, read, wanted):
+                            self._read[key] = read
+                    await asyncio.sleep(0)
+        except (SourceError, msgspec.DecodeError) as error:
+            # Each object is read by itself then.
+            _log.warning("statuses of %s cannot be listed: %s", resource.path, error)
+
+    async def _see_to(self, key: Key) -> None:
+        wanted, resource = self._wanted.get(key), self._source.resource(key.kind)
+        if wanted is None or wanted[1] is None or resource is None or not self._revisions.is_ours(wanted[0]):
+            return
+        version = self._source.resource_version(key)
+        if self._settled.get(key) == (version, *wanted):
+            return
+        path = resource.path_to(key.namespace, key.name)
+        read = self._read.pop(key, None)
+        if read is None or read.metadata.resource_version != version:
+            await self._budget.spend()
+            read = _document.decode(await self._client.get(path))
+        changes = self._changes(key, read, wanted)
+        if changes:
+            written = await self._write(key, f"{path}/status", read.metadata.resource_version, changes)
+            self._settled[key] = (written, *wanted)
+
+    def _changes(self, key: Key, read: _Document, wanted: Wanted) -> dict[str, Any]:
+        """What is to be written to an object."""
+        found, status = wanted
+        own, metadata = found.metadata, read.metadata
+        if status is None or not self._revisions.is_ours(found):
+            return {}
+        if (metadata.uid, metadata.generation) != (own.uid, own.generation):
+            return {}  # Another one than the status was computed for; the source will tell of it, if it has not.
+        current = read.status if isinstance(read.status, dict) else {}
+        changes = merge_status(status, current, generation=metadata.generation, now=self._now())
+        if not changes:
+            self._settled[key] = (metadata.resource_version, found, status)
+        return changes
+
+    async def _write(self, key: Key, path: str, version: str, changes: dict[str, Any]) -> str:
+        """Write if nobody has written since; the version that came of it."""
+        body = {"metadata": {"resourceVersion": version}, "status": changes}
+        await self._budget.spend()
+        if not self._leads():
+            return ""
+        query = {"fieldManager": MANAGER}
+        try:
+            answer = await self._client.call("PATCH", path, body, query=query, content_type=_MERGE)
+        except SourceError:
+            _REFUSED.labels(key.kind).inc()
+            raise
+        _WRITES.labels(key.kind).inc()
+        return _document.decode(answer).metadata.resource_version
+
+    def _now(self) -> str:
+        moment = datetime.datetime.fromtimestamp(self._calendar(), datetime.UTC)
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

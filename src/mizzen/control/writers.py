@@ -1,0 +1,65 @@
+"""What only one replica does: the elections that there are, and what their winners write.
+
+In: the cluster, the engine, settings. Out: candidates that run beside the source. Nobody stands for an election before
+it serves proxies, since a leader that knows half of the objects would write half-truths. Each election is for one
+revision, under the names that istiod gives them.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from mizzen import settings
+from mizzen.control.cluster import Cluster
+from mizzen.control.election import Election, Lead, lease_name, make_identity
+from mizzen.control.revisions import Revisions
+from mizzen.control.statuses import StatusWriter
+from mizzen.incremental import Engine
+
+STATUS_ELECTION = "istio-gateway-status-leader"
+DEPLOYMENT_ELECTION = "istio-gateway-deployment"
+
+_EVERY = 0.1
+
+
+class Writers:
+    """The candidacies of one replica."""
+
+    def __init__(self, cluster: Cluster, db: Engine, config: settings.Settings, is_ready: Callable[[], bool]) -> None:
+        self._cluster, self._db, self._config, self._is_ready = cluster, db, config, is_ready
+        self._identity = make_identity(config.instance.name or socket.gethostname())
+        self.elections: list[Election] = []
+        """Those that it stands for."""
+        if config.features.gateway_statuses:
+            self._stand(STATUS_ELECTION, self._write_statuses)
+
+    def _stand(self, name: str, lead: Callable[[Election], Lead]) -> None:
+        instance = self._config.instance
+        election = Election(
+            self._cluster.client,
+            instance.namespace,
+            lease_name(name, instance.revision),
+            self._identity,
+            timing=self._config.leadership,
+        )
+        self.elections.append(election)
+
+        async def run() -> None:
+            while True:
+                await asyncio.sleep(_EVERY)
+                if self._is_ready():
+                    await election.run(lead(election))
+
+        self._cluster.writers.append(run)
+
+    def _revisions(self) -> Revisions:
+        return Revisions(self._cluster.client, self._db, self._config.instance.revision)
+
+    def _write_statuses(self, election: Election) -> Lead:
+        async def lead() -> None:
+            writer = StatusWriter(
+                self._db, self._cluster.source, self._cluster.client, self._revisions(), lambda: election.leads
+            )
+            await writer.run()
+
+        return lead
