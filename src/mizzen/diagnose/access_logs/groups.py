@@ -146,7 +146,7 @@ def _key(finding: Finding, subject: Subject) -> Key:
 def _refusing_servers(
     entries: Sequence[Entry], findings: Sequence[Finding | None], explaining: Sequence[int], hosts: Hosts
 ) -> set[Place]:
-    """Service ports that close all connections of a client at once, as a STRICT server does to what is not the mesh's."""
+    """Ports that close all connections of a client at once, as a STRICT server does to what is not the mesh's."""
     closed: Counter[Place] = Counter()
     served: set[Place] = set()
     for index, (entry, finding) in enumerate(zip(entries, findings, strict=True)):
