@@ -8,7 +8,7 @@ from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace import endpoints, matchers
 from mizzen.diagnose.trace.state import State
-from mizzen.diagnose.trace.verdict import Answer
+from mizzen.diagnose.trace.verdict import Answer, Visit
 
 _OK, _ERROR = 200, 500
 
@@ -19,14 +19,17 @@ def apply(state: State, name: str, config: Json, own: Json | None) -> Answer | N
     enabling = dump.message(config, "filter_enabled_metadata")
     if enabling and not matchers.match_metadata(enabling, state.metadata):
         return None
-    hop = state.hop
+    hop, rule = state.hop, _rule(enabling, state)
+    if rule:
+        hop.journal.visits.append(Visit(side=hop.side, kind="rule", name=rule))
+        hop.journal.policy = rule
     cluster = dump.text(config, "grpc_service", "envoy_grpc", "cluster_name") or dump.text(
         config, "http_service", "server_uri", "cluster"
     )
     failed = unreachable(state, cluster)
     opens = config.get("failureModeAllow") is True
     if not failed:
-        return _asked(state, config, cluster, _rule(enabling, state))
+        return _asked(state, config, cluster, rule)
     hop.journal.note(
         hop.side,
         "filter",

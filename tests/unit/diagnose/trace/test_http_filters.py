@@ -111,6 +111,8 @@ def test_an_authorizer_without_endpoints_denies():
     found = ask(world_of(SHOP, CUSTOM, nobody, config=provider()), "http://server/asked")
     assert (found.outcome, found.status, found.flag, found.details) == ("denied", 403, "UAEX", "ext_authz_error")
     assert blamed(found) == "Service/judge"
+    assert [visit.name for visit in found.visits if visit.kind == "rule"] == [found.policy]
+    assert "-rule[0]" in found.policy
     opened = world_of(SHOP, CUSTOM, nobody, config=provider(failOpen=True))
     assert ask(opened, "http://server/asked").outcome == "delivered"
 
