@@ -225,7 +225,7 @@ class ControlPlane:
             asked = self._webhooks
             wanted.append(("--httpsAddr", self._options.https, asked.application(), asked.context()))
         async with contextlib.AsyncExitStack() as stack:
-            stack.callback(self._tracer.close)
+            stack.push_async_callback(self._tracer.close)
             for flag, address, application, context in wanted:
                 if address is not None:
                     server = http.Server(application, flag, address, context)

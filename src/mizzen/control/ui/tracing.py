@@ -1,38 +1,37 @@
 """What a request will meet, worked out over the control plane's own objects.
 
-In: a form, the engine's inputs, the connected proxies. Out: the verdict of `diagnose.trace`. The work is done in one
-thread of its own, over a second engine: the first belongs to the event loop. The second shares the objects, follows
-them by what differs, and is dropped when nobody has asked for a while. One trace runs at a time and few may wait; more
-are turned away. A proxy that is connected is compiled for as it described itself, a pod that is not as its manifest
-says.
+In: a form, the engine's inputs, the connected proxies. Out: the verdict of `diagnose.trace`. The work is done by a
+process of its own (`trace_worker`), which is started by the first question, told what has changed before each, and
+ended when nobody has asked for a while. One trace runs at a time and few may wait; more are turned away, and one that
+takes too long is ended with its process. The event loop only copies references and encodes small pieces.
 """
 
 import asyncio
 import contextlib
-import datetime
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
+from mizzen import observe
 from mizzen.control.debug.console import PageError
-from mizzen.diagnose.trace import request, verdict, walk, world_objects
-from mizzen.diagnose.trace.world import Place, Workload, World
+from mizzen.control.ui import trace_messages
+from mizzen.control.ui.trace_messages import LENGTH_SIZE, Question, State
+from mizzen.diagnose.trace import request
 from mizzen.errors import MizzenError
-from mizzen.incremental import Engine, Key
-from mizzen.model import mesh
-from mizzen.model.proxy import Proxy
+from mizzen.incremental import Engine
 from mizzen.xds import kinds
 from mizzen.xds.status import Connections, proxy_id
 
-_WAITING = 4
+_log = observe.scope("ui")
+
+WAITING = 4
 """Traces that may wait or run."""
-_PATIENCE = 60.0
-"""Seconds after which an answer is no longer waited for."""
 _KEPT = 120.0
-"""Seconds for which the second engine outlives the last trace."""
+"""Seconds for which the worker outlives its last trace."""
+WORKER = (sys.executable, "-m", "mizzen.control.ui.trace_worker")
 
 Text = Annotated[str, msgspec.Meta(max_length=8192)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -72,35 +71,40 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
 
-class State(msgspec.Struct, frozen=True):
-    """The mesh at one moment, as the event loop sees it; nobody changes what is in it."""
+class Worker:
+    """One process, and what it was told so far."""
 
-    inputs: Mapping[Key, Any]
-    proxies: Mapping[str, Proxy]
-    """The connected ones, by `POD.NAMESPACE`."""
-    refusals: Mapping[str, str]
-    """What connected proxies refuse now, by the same."""
-    places: Mapping[Any, Place]
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._told: State = {}
 
+    @classmethod
+    async def start(cls, command: tuple[str, ...]) -> "Worker":
+        """A new process."""
+        pipe = asyncio.subprocess.PIPE
+        return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
 
-class Mirror:
-    """The second engine. It belongs to the tracer's thread."""
+    async def ask(self, state: State, question: Question) -> dict[str, Any]:
+        """The answer over that state. Raises OSError or IncompleteReadError when the process has ended."""
+        sink, source = self._process.stdin, self._process.stdout
+        if sink is None or source is None:
+            raise BrokenPipeError
+        for changes in trace_messages.find_changes(self._told, state):
+            sink.write(trace_messages.encode(changes))
+            await sink.drain()
+            await asyncio.sleep(0)
+        self._told = state
+        sink.write(trace_messages.encode(question))
+        await sink.drain()
+        size = trace_messages.length(await source.readexactly(LENGTH_SIZE))
+        found: dict[str, Any] = await asyncio.to_thread(msgspec.json.decode, await source.readexactly(size))
+        return found
 
-    def __init__(self) -> None:
-        self._engine = Engine()
-        self._held: Mapping[Key, Any] = {}
-
-    def follow(self, inputs: Mapping[Key, Any]) -> Engine:
-        """Bring the engine to these inputs; those that are the same objects cost nothing."""
-        held, self._held = self._held, inputs
-        for key in held.keys() - inputs.keys():
-            self._engine.remove(key)
-        for key, value in inputs.items():
-            if held.get(key) is not value:
-                # The engine of the control plane could not take in such an object either, and says so.
-                with contextlib.suppress(Exception):
-                    self._engine.set(key, value)
-        return self._engine
+    async def end(self) -> None:
+        """Kill it, whatever it does."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.communicate()
 
 
 class Tracer:
@@ -110,17 +114,24 @@ class Tracer:
         self,
         engine: Engine,
         connections: Connections,
-        places: Callable[[], Mapping[Any, Place]],
+        places: Callable[[], Mapping[Any, Any]],
+        *,
         clock: Callable[[], float] = time.time,
+        patience: float = 60.0,
+        command: tuple[str, ...] = WORKER,
     ) -> None:
+        """`patience`: seconds after which a trace is given up."""
         self._engine = engine
         self._connections = connections
         self._places = places
         self._clock = clock
-        self._mirror = Mirror()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trace")
-        self._waiting = 0
-        self._forgetting: asyncio.TimerHandle | None = None
+        self._patience = patience
+        self._command = command
+        self._worker: Worker | None = None
+        self._turn = asyncio.Lock()
+        self._asked = 0
+        self._idle: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def answer(self, form: Form) -> dict[str, Any]:
         """The verdict as JSON data; raises PageError for a form that makes no sense, and when too many ask."""
@@ -128,110 +139,70 @@ class Tracer:
             asked = form.request()
         except MizzenError as bad:
             raise PageError(400, str(bad)) from bad
-        if self._waiting >= _WAITING:
+        if self._asked >= WAITING:
             raise PageError(429, "other traces are being worked out; try again in a moment")
-        loop = asyncio.get_running_loop()
-        self._waiting += 1
-        working = loop.run_in_executor(self._thread, self._work, self._read(), asked)
-        working.add_done_callback(self._done)
+        self._asked += 1
         try:
-            async with asyncio.timeout(_PATIENCE):
-                # Whoever goes away leaves the thread at work, and its place taken until it is done.
-                return await asyncio.shield(working)
-        except TimeoutError:
-            raise PageError(504, f"no verdict within {_PATIENCE:.0f} s") from None
-        except MizzenError as bad:
-            raise PageError(422, str(bad)) from bad
+            async with self._turn:
+                found = await self._ask(asked)
+        finally:
+            self._asked -= 1
+        if "refused" in found:
+            status, text = found["refused"]
+            raise PageError(status, text)
+        verdict: dict[str, Any] = found["verdict"]
+        return verdict
 
-    def close(self) -> None:
-        """Answer no more."""
-        if self._forgetting is not None:
-            self._forgetting.cancel()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+    async def close(self) -> None:
+        """End the worker."""
+        if self._idle is not None:
+            self._idle.cancel()
+        async with self._turn:
+            await self._drop()
+        await asyncio.gather(*self._ending)
 
-    def _done(self, working: "asyncio.Future[dict[str, Any]]") -> None:
-        self._waiting -= 1
-        if not working.cancelled():
-            working.exception()
-        if self._forgetting is not None:
-            self._forgetting.cancel()
-        self._forgetting = asyncio.get_running_loop().call_later(_KEPT, self._forget)
+    async def _ask(self, asked: request.Request) -> dict[str, Any]:
+        if self._idle is not None:
+            self._idle.cancel()
+        try:
+            async with asyncio.timeout(self._patience):
+                if self._worker is None:
+                    self._worker = await Worker.start(self._command)
+                question = Question(request=asked, now=self._clock(), refusals=self._refusals())
+                found = await self._worker.ask(self._state(), question)
+        except BaseException as error:
+            # Also for an asker who goes away: what the worker says next would be taken for another's answer.
+            await self._drop()
+            if isinstance(error, TimeoutError):
+                raise PageError(504, f"no verdict within {self._patience:.0f} s") from None
+            if isinstance(error, OSError | asyncio.IncompleteReadError):
+                _log.error("the worker for traces has ended: %s", error)
+                raise PageError(500, "the trace ended before there was a verdict") from error
+            raise
+        self._idle = asyncio.get_running_loop().call_later(_KEPT, self._leave)
+        return found
 
-    def _forget(self) -> None:
-        self._forgetting = None
-        if not self._waiting:
-            self._mirror = Mirror()
+    def _leave(self) -> None:
+        """Nobody has asked for a while."""
+        if not self._asked:
+            task = asyncio.get_running_loop().create_task(self._drop(), name="end of the worker for traces")
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
 
-    def _read(self) -> State:
-        connected = list(self._connections)
-        refusals: dict[str, str] = {}
-        for connection in connected:
+    async def _drop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.end()
+
+    def _state(self) -> State:
+        proxies = {proxy_id(connection.proxy): connection.proxy for connection in self._connections}
+        return {"inputs": self._engine.inputs(), "places": self._places(), "proxies": proxies}
+
+    def _refusals(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for connection in self._connections:
             for type_url, watch in connection.session.watches.items():
                 if watch.rejection is not None:
                     word = kinds.short_name(type_url).upper()
-                    refusals.setdefault(proxy_id(connection.proxy), f"{word}: {watch.rejection}")
-        return State(
-            self._engine.inputs(),
-            {proxy_id(connection.proxy): connection.proxy for connection in connected},
-            refusals,
-            self._places(),
-        )
-
-    def _work(self, state: State, asked: request.Request) -> dict[str, Any]:
-        now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
-        engine = self._mirror.follow(state.inputs)
-        found = walk.trace(build_world(engine, state, now), asked)
-        engine.collect()
-        return describe(found, state.refusals)
-
-
-def build_world(engine: Engine, state: State, now: datetime.datetime) -> World:
-    """The objects' world; connected proxies are compiled for as they are, those of no pod stand beside the pods."""
-    planned = world_objects.of_objects(engine, state.places, now=now)
-    by_pod = {pod.reference for pod in planned.pods}
-    others = [_workload(who) for name, who in sorted(state.proxies.items()) if name not in by_pod]
-
-    def hold(pod: Workload) -> Any:
-        who = state.proxies.get(pod.reference)
-        return world_objects.compile_holdings(engine, who) if who is not None else planned.holdings(pod)
-
-    return World(
-        (*planned.pods, *others),
-        hold,
-        db=engine,
-        places=state.places,
-        trust_domain=mesh.trust_domain(engine),
-        domain=mesh.domain(engine),
-        now=now,
-    )
-
-
-def _workload(who: Proxy) -> Workload:
-    name, _, namespace = proxy_id(who).rpartition(".")
-    return Workload(
-        name=name,
-        namespace=namespace,
-        addresses=who.ip_addresses,
-        labels=dict(who.labels),
-        account=who.service_account or "default",
-        proxy=who.kind,
-        dns_capture=who.dns_capture,
-    )
-
-
-def describe(found: verdict.Trace, refusals: Mapping[str, str]) -> dict[str, Any]:
-    """The document of `mizzen trace -o json`, with what the page shows beside it."""
-    return {
-        **verdict.to_json(found),
-        "side": found.side,
-        "reason": found.reason,
-        "destination": found.destination,
-        "warnings": list(_warnings(found, refusals)),
-    }
-
-
-def _warnings(found: verdict.Trace, refusals: Mapping[str, str]) -> Iterator[str]:
-    """Where a proxy on the way does not hold what it should: the verdict is of what it should."""
-    for side in dict.fromkeys(step.side for step in found.steps):
-        if side in refusals:
-            yield f"{side} has refused what it was sent, and works by older configuration: {refusals[side]}"
+                    found.setdefault(proxy_id(connection.proxy), f"{word}: {watch.rejection}")
+        return found

@@ -1,141 +1,82 @@
-"""Traces over the control plane's objects: in a thread, bounded, as connected proxies really are."""
+"""Traces over the control plane's objects: by a process beside it, bounded, as connected proxies really are."""
 
 import asyncio
-import datetime
-import threading
-from types import SimpleNamespace
+import contextlib
+import io
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
 import pytest
 from crowds import member
+from golden import case_names, engine_of, load_case
 from meshes import mesh_of, proxy
 from ui_mesh import HOSTILE, RULES, SERVICES, pods
 
 from mizzen.compile.resource import CLUSTER
 from mizzen.control.debug.console import PageError
-from mizzen.control.ui.tracing import Form, Mirror, State, Tracer, build_world, describe
+from mizzen.control.ui import trace_messages
+from mizzen.control.ui.trace_messages import Changes, Question, find_changes
+from mizzen.control.ui.trace_worker import Mirror, answer, describe, serve
+from mizzen.control.ui.tracing import WAITING, WORKER, Form, Tracer
 from mizzen.diagnose.trace.verdict import Step, Trace
 from mizzen.incremental import Engine
 from mizzen.sources.origins import Origin
 from mizzen.xds.requests import Rejection
 
-NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+NOW = 1_767_225_600.0
 ADMIN = Form(source="front-0.shop", url="http://cart.shop:8080/admin")
+DEAF = (sys.executable, "-c", "import time; time.sleep(600)")
+"""A worker that never answers."""
 
 
-def tracer(engine: Any, *connected: Any, places: Any = None) -> Tracer:
-    connections: Any = list(connected)
-    return Tracer(engine, connections, lambda: places or {}, clock=NOW.timestamp)
+def shop(*more: str) -> Engine:
+    return mesh_of(pods(), SERVICES, RULES, *more)
 
 
-def shop() -> Engine:
-    return mesh_of(pods(), SERVICES, RULES)
+def mirror_of(engine: Engine, proxies: Mapping[str, Any] | None = None) -> Mirror:
+    """A mirror that was told everything."""
+    mirror = Mirror()
+    for changes in find_changes({}, {"inputs": engine.inputs(), "proxies": proxies or {}}):
+        mirror.follow(changes)
+    return mirror
 
 
-async def test_verdict_names_the_object_and_its_place() -> None:
-    engine = shop()
-    key = next(iter(engine.keys("AuthorizationPolicy")))
-    asked = tracer(engine, places={key: Origin("rules.yaml", 7)})
-    found = await asked.answer(ADMIN)
-    asked.close()
-    assert (found["outcome"], found["status"]) == ("denied", 403)
-    assert found["cause"] == {
-        "kind": "AuthorizationPolicy",
-        "namespace": "shop",
-        "name": "no-admin",
-        "file": "rules.yaml",
-        "line": 7,
-    }
-    assert found["warnings"] == []
+# -- what the worker says ---------------------------------------------------------------------------------------------
 
 
-async def test_objects_are_those_of_now() -> None:
-    engine = shop()
-    asked = tracer(engine)
-    assert (await asked.answer(ADMIN))["outcome"] == "denied"
-    engine.remove(next(iter(engine.keys("AuthorizationPolicy"))))
-    assert (await asked.answer(ADMIN))["outcome"] == "delivered"
-    asked.close()
+def test_connected_proxies_are_compiled_for_as_they_describe_themselves() -> None:
+    front = proxy("shop", "front-0", "10.0.0.1", dialect="istio")
+    world = mirror_of(shop(), {"front-0.shop": front}).world(NOW)
+    assert world.holdings(world.find("front-0.shop")).dialect == "istio"
+    assert world.holdings(world.find("cart-v1-0.shop")).dialect == "envoy"
 
 
-async def test_the_loops_own_engine_is_left_alone() -> None:
-    engine = shop()
-    runs = engine.runs
-    asked = tracer(engine)
-    await asked.answer(ADMIN)
-    asked.close()
-    assert engine.runs == runs
+def test_a_pod_whose_proxy_is_connected_has_one_whatever_its_manifest_shows() -> None:
+    bare = mesh_of(pods().replace("name: istio-proxy", "name: something-else"), SERVICES, RULES)
+    world = mirror_of(bare, {"front-0.shop": proxy("shop", "front-0", "10.0.0.1")}).world(NOW)
+    assert world.find("front-0.shop").proxy == "sidecar"
+    assert world.find("cart-v1-0.shop").proxy == ""
 
 
-@pytest.mark.parametrize(
-    ("form", "status"),
-    [
-        (Form(source="front-0.shop", url="nonsense"), 400),
-        (Form(source="front-0.shop", url="http://cart:99999/"), 400),
-        (Form(source="front-0.shop", url="http://cart/", headers=("nonsense",)), 400),
-        (Form(source="nobody.nowhere", url="http://cart/"), 422),
-        (Form(source=HOSTILE, url=f"http://cart/{HOSTILE}"), 422),
-    ],
-)
-async def test_what_makes_no_sense_is_refused_with_a_sentence(form: Form, status: int) -> None:
-    asked = tracer(shop())
-    with pytest.raises(PageError) as refused:
-        await asked.answer(form)
-    asked.close()
-    assert refused.value.status == status
-    assert str(refused.value)
+def test_a_proxy_without_a_pod_stands_beside_the_pods() -> None:
+    machine = proxy("shop", "vm-0", "10.9.0.1", labels={"app": "vm"}, SERVICE_ACCOUNT="vm")
+    world = mirror_of(shop(), {"vm-0.shop": machine}).world(NOW)
+    found = world.find("vm-0.shop")
+    assert (found.account, found.proxy, found.addresses) == ("vm", "sidecar", ("10.9.0.1",))
+    assert len(world.pods) == 4
 
 
-class Gate(dict[Any, Any]):
-    """Inputs over which work stands still until it is let on."""
-
-    def __init__(self) -> None:
-        self.open = threading.Event()
-
-    def keys(self) -> Any:
-        assert self.open.wait(30)
-        return super().keys()
-
-
-async def test_loop_goes_on_while_a_trace_is_worked_out_and_few_may_wait() -> None:
-    gate = Gate()
-    asked = tracer(SimpleNamespace(inputs=lambda: gate))
-    waiting = [asyncio.ensure_future(asked.answer(ADMIN)) for _ in range(4)]
-    await asyncio.sleep(0.05)
-    with pytest.raises(PageError) as refused:
-        await asked.answer(ADMIN)
-    assert refused.value.status == 429
-    assert not any(each.done() for each in waiting)
-    gate.open.set()
-    ended = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [each.status for each in ended if isinstance(each, PageError)] == [422] * 4
-    with pytest.raises(PageError) as refused:
-        await asked.answer(ADMIN)
-    assert refused.value.status == 422, "places are given back"
-    asked.close()
-
-
-async def test_a_trace_whose_asker_has_gone_keeps_its_place_until_it_is_done() -> None:
-    gate = Gate()
-    asked = tracer(SimpleNamespace(inputs=lambda: gate))
-    for _ in range(4):
-        gone = asyncio.ensure_future(asked.answer(ADMIN))
-        await asyncio.sleep(0.02)
-        gone.cancel()
-        await asyncio.gather(gone, return_exceptions=True)
-    with pytest.raises(PageError) as refused:
-        await asked.answer(ADMIN)
-    assert refused.value.status == 429
-    gate.open.set()
-    asked.close()
-
-
-def test_mirror_follows_what_comes_changes_and_goes() -> None:
-    mirror, one, two = Mirror(), ("Kind", "a", "one"), ("Kind", "a", "two")
-    engine = mirror.follow({one: "1", two: "2"})
-    assert mirror.follow({two: "3"}) is engine
-    assert engine.inputs() == {two: "3"}
+def test_what_was_compiled_stays_until_the_mesh_changes() -> None:
+    mirror = mirror_of(shop())
+    world = mirror.world(NOW)
+    assert mirror.world(NOW + 60) is world
+    assert world.now is not None
+    assert world.now.timestamp() == NOW + 60
+    mirror.follow(Changes("inputs", {("Service", "shop", "cart"): None}))
+    assert mirror.world(NOW) is not world
 
 
 def test_an_object_that_cannot_be_taken_in_keeps_nobody_else_out() -> None:
@@ -145,38 +86,16 @@ def test_an_object_that_cannot_be_taken_in_keeps_nobody_else_out() -> None:
 
         __hash__ = None  # type: ignore[assignment]
 
-    mirror, one, two = Mirror(), ("Kind", "a", "one"), ("Kind", "a", "two")
-    mirror.follow({one: Unequal()})
-    assert mirror.follow({one: Unequal(), two: "2"}).peek(two) == "2"
+    one, two = ("Kind", "a", "one"), ("Kind", "a", "two")
+    mirror = Mirror()
+    mirror.follow(Changes("inputs", {one: Unequal()}))
+    mirror.follow(Changes("inputs", {one: Unequal(), two: "2"}))
+    assert mirror.engine.peek(two) == "2"
 
 
-def test_connected_proxies_are_compiled_for_as_they_describe_themselves() -> None:
-    front = proxy("shop", "front-0", "10.0.0.1", dialect="istio")
-    world = build_world(shop(), State({}, {"front-0.shop": front}, {}, {}), NOW)
-    assert world.holdings(world.find("front-0.shop")).dialect == "istio"
-    assert world.holdings(world.find("cart-v1-0.shop")).dialect == "envoy"
-
-
-def test_a_proxy_without_a_pod_stands_beside_the_pods() -> None:
-    machine = proxy("shop", "vm-0", "10.9.0.1", labels={"app": "vm"}, SERVICE_ACCOUNT="vm")
-    world = build_world(shop(), State({}, {"vm-0.shop": machine}, {}, {}), NOW)
-    found = world.find("vm-0.shop")
-    assert (found.account, found.proxy, found.addresses) == ("vm", "sidecar", ("10.9.0.1",))
-    assert len(world.pods) == 4
-
-
-async def test_proxies_on_the_way_that_refuse_something_are_named() -> None:
-    refusing = member(7, **{CLUSTER: Rejection(code=13, message="no")})
-    asked = tracer(shop(), refusing)
-    (warning,) = (await asked.answer(Form(source="crowd-0007.crowd", url="http://cart.shop:8080/")))["warnings"]
-    asked.close()
-    assert warning.startswith("crowd-0007.crowd has refused what it was sent")
-    assert "CDS: Internal:no" in warning
-
-
-def test_proxies_elsewhere_are_not_named() -> None:
+def test_proxies_on_the_way_that_refuse_something_are_named_and_no_others() -> None:
     found = Trace(
-        steps=(Step(side="a.b", link="route", title="x"),),
+        steps=(Step(side="a.b", link="route", title="x"), Step(side="a.b", link="cluster", title="y")),
         outcome="delivered",
         status=200,
         flag="-",
@@ -184,6 +103,138 @@ def test_proxies_elsewhere_are_not_named() -> None:
         certain=True,
     )
     assert describe(found, {"c.d": "CDS: no"})["warnings"] == []
+    (warning,) = describe(found, {"a.b": "CDS: no"})["warnings"]
+    assert warning == "a.b has refused what it was sent, and works by older configuration: CDS: no"
+
+
+def test_a_fault_of_ours_is_an_answer_too(capsys: pytest.CaptureFixture[str]) -> None:
+    broken: Any = Question(request=ADMIN.request(), now="never", refusals={})  # type: ignore[arg-type]
+    status, text = answer(Mirror(), broken)["refused"]
+    assert status == 500
+    assert text.startswith("the trace failed: TypeError")
+    assert "Traceback" in capsys.readouterr().err
+
+
+# -- what it is told --------------------------------------------------------------------------------------------------
+
+
+def test_only_what_differs_is_told_in_pieces() -> None:
+    same, old, new = object(), object(), object()
+    one, two, three, four = (("Kind", "a", name) for name in ("one", "two", "three", "four"))
+    before: Any = {"inputs": {one: same, two: old, three: old}, "places": {one: Origin("a", 1)}}
+    now: Any = {"inputs": {one: same, two: new, four: new}, "places": {one: Origin("a", 1)}}
+    (changes,) = find_changes(before, now)
+    assert changes == Changes("inputs", {three: None, two: new, four: new})
+    many = {("Kind", "a", str(number)): number for number in range(1001)}
+    assert [len(piece.entries) for piece in find_changes({}, {"inputs": many})] == [200] * 5 + [1]
+
+
+def test_worker_ends_when_the_control_plane_has_gone() -> None:
+    sink = io.BytesIO()
+    serve(io.BytesIO(b""), sink)
+    serve(io.BytesIO(trace_messages.encode(Changes("inputs", {}))[:-3][:6]), sink)
+    assert sink.getvalue() == b""
+
+
+def test_objects_of_every_kind_arrive_as_they_were() -> None:
+    for name in case_names():
+        inputs = engine_of(load_case(name)).inputs()
+        told = trace_messages.read(io.BytesIO(trace_messages.encode(Changes("inputs", inputs))))
+        assert told == Changes("inputs", inputs), name
+
+
+# -- the process ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def tracer(engine: Engine, *connected: Any, **options: Any) -> AsyncIterator[Tracer]:
+    connections: Any = list(connected)
+    key = next(iter(engine.keys("AuthorizationPolicy")), None)
+    asked = Tracer(engine, connections, lambda: {key: Origin("rules.yaml", 7)}, clock=lambda: NOW, **options)
+    try:
+        yield asked
+    finally:
+        await asked.close()
+
+
+async def refusal(asked: Tracer, form: Form = ADMIN) -> tuple[int, str]:
+    with pytest.raises(PageError) as refused:
+        await asked.answer(form)
+    return refused.value.status, str(refused.value)
+
+
+async def test_verdict_is_that_of_the_objects_of_now() -> None:
+    engine = shop()
+    runs = engine.runs
+    refusing = member(7, **{CLUSTER: Rejection(code=13, message="no")})
+    async with tracer(engine, refusing) as asked:
+        found = await asked.answer(ADMIN)
+        assert (found["outcome"], found["status"], found["warnings"]) == ("denied", 403, [])
+        assert found["cause"] == {
+            "kind": "AuthorizationPolicy",
+            "namespace": "shop",
+            "name": "no-admin",
+            "file": "rules.yaml",
+            "line": 7,
+        }
+        engine.remove(next(iter(engine.keys("AuthorizationPolicy"))))
+        assert (await asked.answer(ADMIN))["outcome"] == "delivered"
+        (warning,) = (await asked.answer(msgspec.structs.replace(ADMIN, source="crowd-0007.crowd")))["warnings"]
+        assert "CDS: Internal:no" in warning
+        assert (await refusal(asked, Form(source=HOSTILE, url=f"http://cart/{HOSTILE}")))[0] == 422
+    assert engine.runs == runs, "the engine of the event loop is left alone"
+
+
+async def test_loop_goes_on_while_a_trace_is_worked_out_and_few_may_wait() -> None:
+    async with tracer(shop(), command=DEAF, patience=600.0) as asked:
+        waiting = [asyncio.ensure_future(asked.answer(ADMIN)) for _ in range(WAITING)]
+        await asyncio.sleep(0.05)
+        assert (await refusal(asked))[0] == 429
+        for each in waiting:
+            each.cancel()
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+
+
+async def test_trace_that_takes_too_long_is_ended_with_its_process() -> None:
+    before = children()
+    async with tracer(shop(), command=DEAF, patience=0.2) as asked:
+        assert await refusal(asked) == (504, "no verdict within 0 s")
+        assert children() == before
+
+
+async def test_process_that_ends_is_followed_by_another(tmp_path: Any) -> None:
+    before, mark = children(), tmp_path / "been"
+    script = "import os, sys; m = sys.argv[1]; e = os.path.exists(m); open(m, 'w'); e and os.execv(sys.argv[2], sys.argv[2:])"
+    async with tracer(shop(), command=(sys.executable, "-c", script, str(mark), *WORKER)) as asked:
+        assert await refusal(asked) == (500, "the trace ended before there was a verdict")
+        assert (await asked.answer(ADMIN))["outcome"] == "denied"
+        assert len(children()) == len(before) + 1
+    assert children() == before
+
+
+def children() -> set[str]:
+    """The processes that this one has started."""
+    with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as listed:
+        return set(listed.read().split())
+
+
+# -- forms ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form(source="front-0.shop", url="nonsense"),
+        Form(source="front-0.shop", url="http://cart:99999/"),
+        Form(source="front-0.shop", url="http://cart/", headers=("nonsense",)),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_before_anybody_works(form: Form) -> None:
+    async with tracer(shop(), command=("/nowhere",)) as asked:
+        status, text = await refusal(asked, form)
+    assert status == 400
+    assert text
 
 
 @pytest.mark.parametrize(
