@@ -71,9 +71,9 @@ def compare(asked: Asked) -> report.Report:
         reader = told.Reader()
         contents = offline.load((asked.old,)), offline.load((asked.new,))
         bed = _Bed(asked.dialect, reader, _stand_ins(contents))
-        old = bed.enter(contents[0], asked.old_mesh, asked.probes)
-        new = bed.enter(contents[1], asked.new_mesh, asked.probes, old.mesh)
-        found = classes.compare(old.told, new.told, reader, _measure())
+        old = bed.enter(contents[0], asked.old_mesh, asked.probes, None)
+        new = bed.enter(contents[1], asked.new_mesh, asked.probes, old)
+        found = classes.compare(old.told, new.told, reader, measure())
         edited = blame.edits(old.contents.objects, new.contents.objects)
         found = _blamed(bed, found, edited, old, new)
         pods = _pods(old, new)
@@ -120,11 +120,9 @@ class _Bed:
         self._db: Engine | None = None
         self._held: dict[Key, Any] = {}
 
-    def enter(
-        self, contents: Contents, mesh_file: str, asked: Sequence[Probe], before: foretold.Foretold | None = None
-    ) -> _State:
+    def enter(self, contents: Contents, mesh_file: str, asked: Sequence[Probe], before: _State | None) -> _State:
         """Go on to this state."""
-        complete = self._foretell(contents.objects, before or foretold.Foretold())
+        complete = self._foretell(contents.objects, before.mesh if before is not None else foretold.Foretold())
         whole = msgspec.structs.replace(contents, objects=dict(complete.objects))
         if self._db is None:
             self._db = offline.fill(whole, mesh_file)
@@ -139,7 +137,7 @@ class _Bed:
             contents=contents,
             mesh=complete,
             config=config,
-            told=told.read(db, self._reader, self._dialect),
+            told=told.read(db, self._reader, self._dialect, before.told if before is not None else {}),
             pods={told.reference(pod): pod.spec for _, pod in told.pods(db)},
             traces=tuple(walk.trace(world, each.request) for each in asked),
         )
@@ -187,7 +185,7 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def _measure() -> classes.Measure:
+def measure() -> classes.Measure:
     """The size of what the control plane would send over delta ADS."""
     responses = Responses()
 
@@ -220,12 +218,12 @@ def _pods(old: _State, new: _State) -> report.Pods:
     replaced = {name for name, spec in old.pods.items() if name in new.pods and new.pods[name] != spec}
     replaced |= {n for n, t in old.told.items() if n in new.told and new.told[n].incarnation != t.incarnation}
     come = sorted((new.pods.keys() - old.pods.keys()) | replaced)
-    measure = _measure()
+    size = measure()
     fresh = [new.told[name] for name in come if name in new.told and name not in replaced]
     return report.Pods(
         gone=tuple(sorted((old.pods.keys() - new.pods.keys()) | replaced)),
         new=tuple(come),
-        pushed=sum(classes.pushed_bytes(None, each, measure) for each in fresh),
+        pushed=sum(classes.pushed_bytes(None, each, size) for each in fresh),
     )
 
 

@@ -94,3 +94,82 @@ endpoints: [{addresses: [10.1.0.1], conditions: {ready: false}}]
     assert [c.name for c in pod.spec.containers] == ["app"], "a pod that is there is as it is"
     assert objects[Key("Service", "shop", "cart")].spec.cluster_ip == "10.0.0.7"
     assert [key.name for key in objects if key.kind == "EndpointSlice"] == ["cart-1"]
+
+
+# -- after an edit ----------------------------------------------------------------------------------------------------
+
+
+def objects(text: str) -> dict[Key, Any]:
+    decoded = [decode_object(document) for document in meshes.documents(text)]
+    return {d.key: d.object for d in decoded if d.key is not None and d.object is not None}
+
+
+def running(mesh: foretold.Foretold) -> dict[str, Any]:
+    return {key.name: each.pod for key, each in mesh.pods.items()}
+
+
+FIRST = """
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: shop, labels: {app: a}}
+spec: {containers: [{name: app, image: a}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a, namespace: shop}
+spec: {selector: {app: a}, ports: [{name: http, port: 80}]}
+"""
+
+
+def test_what_stays_keeps_its_addresses_whatever_comes_before_it() -> None:
+    old = foretold.foretell(objects(MANIFESTS))
+    new = foretold.foretell(objects(MANIFESTS + FIRST), before=old)
+
+    before, after = running(old), running(new)
+    assert {name: pod.status.pod_ip for name, pod in before.items()} == {
+        name: after[name].status.pod_ip for name in before
+    }
+    assert len({pod.status.pod_ip for pod in after.values()}) == 3
+    assert new.cluster_ips.items() >= old.cluster_ips.items()
+    assert new.entries == old.entries
+
+
+def test_a_pod_of_another_template_is_another_pod() -> None:
+    old = foretold.foretell(objects(MANIFESTS))
+    new = foretold.foretell(
+        objects(MANIFESTS.replace("labels: {app: cart}}", "labels: {app: cart, tier: x}}")), before=old
+    )
+
+    assert not running(old).keys() & running(new).keys()
+    assert not {p.status.pod_ip for p in running(old).values()} & {p.status.pod_ip for p in running(new).values()}
+
+
+def test_a_pod_that_stays_keeps_its_proxy_as_it_was_injected() -> None:
+    config = """
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data: {mesh: "defaultConfig: {concurrency: 3}"}
+"""
+    old = foretold.foretell(objects(MANIFESTS))
+    later, fresh = (
+        foretold.foretell(objects(MANIFESTS + config), before=old),
+        foretold.foretell(objects(MANIFESTS + config)),
+    )
+
+    assert {n: p.spec for n, p in running(later).items()} == {n: p.spec for n, p in running(old).items()}
+    assert {n: p.spec for n, p in running(fresh).items()} != {n: p.spec for n, p in running(old).items()}
+
+
+def test_labels_of_a_pod_that_stands_alone_are_edited_in_place() -> None:
+    old = foretold.foretell(objects(MANIFESTS + FIRST))
+    new = foretold.foretell(objects(MANIFESTS + FIRST.replace("labels: {app: a}", "labels: {tier: back}")), before=old)
+
+    before, after = running(old)["a"], running(new)["a"]
+    assert after.status.pod_ip == before.status.pod_ip
+    assert "app" not in after.metadata.labels
+    assert after.metadata.labels["tier"] == "back"
+    # What injection has added stays.
+    assert after.metadata.labels["security.istio.io/tlsMode"] == before.metadata.labels["security.istio.io/tlsMode"]

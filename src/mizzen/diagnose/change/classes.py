@@ -117,8 +117,10 @@ def pushed_bytes(old: Told | None, new: Told, measure: Measure) -> int:
     """What is sent to this proxy; everything where it is new or another pod."""
     held = old if old is not None and old.incarnation == new.incarnation else None
     total = 0
-    for url, target in new.sets.items():
-        names = new.asked.get(url)
+    for url, own in new.sets.items():
+        target, names = own, new.asked.get(url)
+        if held is not None and url in new.lingering and names is not None:
+            target, names = new.lingering[url], names | held.asked[url]
         again = _sent_again(held, new) if held is not None and url == resource.ENDPOINT else frozenset()
         total += measure(held.sets[url] if held is not None else None, target, names, again)
     return total

@@ -28,7 +28,7 @@ _PARTS = {
     "typedExtensionProtocolOptions": "HTTP options",
     "healthChecks": "health checks",
 }
-_TLS = ("transportSocket", "transportSocketMatches")
+TLS_FIELDS = ("transportSocket", "transportSocketMatches")
 _UNSAID = ("metadata",)
 """What only tells where a cluster comes from."""
 
@@ -57,12 +57,12 @@ def compare(name: str, old: Json | None, new: Json | None) -> Iterator[Change]:
 
 def _texts(old: Json, new: Json) -> Iterator[str]:
     before, after = tls_mode(old), tls_mode(new)
-    tls = [field for field in _TLS if old.get(field) != new.get(field)]
+    tls = [field for field in TLS_FIELDS if old.get(field) != new.get(field)]
     if before != after:
         yield f"TLS {before} → {after}"
     elif tls:
         yield from generic(field for each in tls for field in differences(old.get(each), new.get(each), each))
-    rest = {name for name in (*old, *new) if old.get(name) != new.get(name)} - {*_TLS, *_UNSAID}
+    rest = {name for name in (*old, *new) if old.get(name) != new.get(name)} - {*TLS_FIELDS, *_UNSAID}
     for name in sorted(rest):
         if name in _WORDS:
             yield f"{_WORDS[name]} {show(old.get(name))} → {show(new.get(name))}"

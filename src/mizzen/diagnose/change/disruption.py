@@ -18,7 +18,7 @@ import msgspec
 
 from mizzen.compile import resource
 from mizzen.diagnose.change import fields, listeners
-from mizzen.diagnose.change.clusters import describe, tls_mode
+from mizzen.diagnose.change.clusters import TLS_FIELDS, describe, tls_mode
 from mizzen.diagnose.change.told import Reader, Told
 from mizzen.diagnose.dump import Json
 
@@ -154,8 +154,7 @@ def forecast(reader: Reader, old: Told, new: Told) -> Forecast:
         before, after = _both(reader, old, new, resource.CLUSTER, name)
         if before is not None and after is not None:
             warmed.append(describe(name))
-            if tls_mode(before) != tls_mode(after):
-                tls.append(f"to {describe(name)}: {tls_mode(before)} → {tls_mode(after)}")
+            tls += _cluster_tls(name, before, after)
     return Forecast(
         effects=tuple(_effects(old, new, updates, warmed)),
         listeners=tuple(updates),
@@ -195,6 +194,13 @@ def _effects(old: Told, new: Told, updates: list[ListenerUpdate], warmed: list[s
         yield "secrets rotate"
     if changed_names(old, new, resource.EXTENSION):
         yield "extension only"
+
+
+def _cluster_tls(name: str, old: Json, new: Json) -> Iterator[str]:
+    if tls_mode(old) != tls_mode(new):
+        yield f"to {describe(name)}: {tls_mode(old)} → {tls_mode(new)}"
+    elif any(old.get(field) != new.get(field) for field in TLS_FIELDS):
+        yield f"to {describe(name)}: whom it expects, or what it shows"
 
 
 def _listener_tls(reader: Reader, old: Told, new: Told) -> Iterator[str]:

@@ -15,6 +15,7 @@ from mizzen.diagnose.change.report import Report, headline
 MARK = "<!-- mizzen diff -->"
 _LIMIT = 60_000
 _MOST = 25
+_WORTH_SHARING = 3
 _SAME = "Nothing that a proxy is told changes."
 
 
@@ -28,8 +29,8 @@ def _text_lines(report: Report) -> Iterator[str]:
     yield from _section("edited", report.edited)
     for each in report.classes:
         yield ""
-        yield f"{each.name}: {headline(each.forecast.effects)}  ({amount(each.pushed)})"
-        yield from _indent(_few([str(change) for change in each.changes]))
+        yield f"{each.name}: {headline(each.forecast)}  ({amount(each.pushed)})"
+        yield from _indent(_few(list(change_lines(report, each))))
         yield from _indent(f"! {line}" for line in forecast_lines(each))
         if each.objects:
             yield f"  by {', '.join(each.objects)}"
@@ -82,6 +83,19 @@ def amount(number: int) -> str:
     return f"{number / 1000:.0f} kB" if number < 10_000_000 else f"{number / 1_000_000:.0f} MB"
 
 
+def change_lines(report: Report, one: ProxyClass) -> Iterator[str]:
+    """The changes of a class; those that it shares with one that was told of before are not told again."""
+    own = set(one.changes)
+    known: ProxyClass | None = None
+    for each in report.classes[: report.classes.index(one)]:
+        if len(each.changes) >= _WORTH_SHARING and own.issuperset(each.changes):
+            known = each if known is None or len(each.changes) > len(known.changes) else known
+    told = frozenset(known.changes) if known is not None else frozenset()
+    yield from (str(change) for change in one.changes if change not in told)
+    if known is not None:
+        yield f"and the {plural(len(known.changes), 'change')} of {known.name}"
+
+
 def forecast_lines(one: ProxyClass) -> Iterator[str]:
     """What happens to connections, and to TLS."""
     yield from (str(each) for each in one.forecast.listeners if each.cuts)
@@ -121,9 +135,10 @@ def _markdown_lines(report: Report) -> Iterator[str]:
         yield "|---|---|---|---|"
         for each in report.classes:
             objects = "<br>".join(map(_plain, _few(each.objects)))
-            yield f"| {_plain(each.name)} | {headline(each.forecast.effects)} | {amount(each.pushed)} | {objects} |"
+            yield f"| {_plain(each.name)} | {headline(each.forecast)} | {amount(each.pushed)} | {objects} |"
     for each in report.classes:
-        yield from _folded(f"{each.name}: {plural(len(each.changes), 'change')}", _class_lines(each))
+        lines = [*change_lines(report, each), *(f"⚠ {line}" for line in forecast_lines(each))]
+        yield from _folded(f"{each.name}: {plural(len(each.changes), 'change')}", lines)
     yield from _folded("Pods that go", report.pods.gone)
     yield from _folded("Pods that come", report.pods.new)
     if report.findings:
@@ -137,10 +152,6 @@ def _markdown_lines(report: Report) -> Iterator[str]:
             yield f"- and {len(report.findings) - _MOST} more"
     if report.probes:
         yield from _probe_table(report.probes)
-
-
-def _class_lines(one: ProxyClass) -> list[str]:
-    return [*(str(change) for change in one.changes), *(f"⚠ {line}" for line in forecast_lines(one))]
 
 
 def _folded(title: str, lines: Sequence[str]) -> Iterator[str]:

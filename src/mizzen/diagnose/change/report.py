@@ -123,9 +123,11 @@ def _probe(one: Probed) -> dict[str, Any]:
     return {**msgspec.to_builtins(one), "changed": one.is_changed}
 
 
-def headline(effects: tuple[Effect, ...]) -> str:
-    """The gravest effect, in words."""
-    return _WORDS[effects[0]] if effects else "nothing is sent"
+def headline(forecast: Forecast) -> str:
+    """The gravest effect in words, and whether new connections meet other TLS."""
+    if not forecast.effects:
+        return "nothing is sent"
+    return _WORDS[forecast.effects[0]] + ("; TLS changes for new ones" if forecast.tls else "")
 
 
 _WORDS: dict[Effect, str] = {

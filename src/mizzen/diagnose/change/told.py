@@ -44,6 +44,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """By type URL."""
     asked: Mapping[str, Names]
     """The names that are asked for, by type URL."""
+    lingering: Mapping[str, ResourceSet] = {}
+    """By type URL where it differs from `sets`: with what is still asked for from the state before. A control plane
+    answers that too, because a proxy takes it back only once it has heard of the rest."""
 
 
 class Reader:
@@ -77,12 +80,12 @@ class Reader:
         return self.printed(one) or {}
 
 
-def read(db: Engine, reader: Reader, dialect: Dialect) -> dict[str, Told]:
-    """Every pod with a proxy and an address, by reference."""
+def read(db: Engine, reader: Reader, dialect: Dialect, before: Mapping[str, "Told"] = {}) -> dict[str, Told]:
+    """Every pod with a proxy and an address, by reference; `before` is the state that they come from."""
     found = {}
     for _, pod in pods(db):
         if is_proxied(pod) and workloads.pod_addresses(pod):
-            told = read_one(db, reader, pod, dialect)
+            told = read_one(db, reader, pod, dialect, before.get(reference(pod)))
             found[told.reference] = told
     return found
 
@@ -100,12 +103,10 @@ def is_proxied(pod: Pod) -> bool:
     return any(c.name == nodes.PROXY_CONTAINER for c in (*pod.spec.containers, *pod.spec.init_containers))
 
 
-def read_one(db: Engine, reader: Reader, pod: Pod, dialect: Dialect) -> Told:
+def read_one(db: Engine, reader: Reader, pod: Pod, dialect: Dialect, before: Told | None = None) -> Told:
     """What one pod's proxy is told now."""
     who = msgspec.structs.replace(proxy.parse_node(nodes.build_node(pod, mesh.domain(db))), dialect=dialect)
-    sets = {url: snapshot.resources(db, who, url, None) for url in _EVERYTHING}
-    asked = reader.asked(sets[resource.CLUSTER], sets[resource.LISTENER])
-    sets |= {url: snapshot.resources(db, who, url, asked[url]) for url in BY_NAME}
+    sets, asked = follow(db, reader, who)
     return Told(
         reference=reference(pod),
         namespace=pod.metadata.namespace or "default",
@@ -114,7 +115,26 @@ def read_one(db: Engine, reader: Reader, pod: Pod, dialect: Dialect) -> Told:
         incarnation=(pod.metadata.labels.get(_REVISION, ""), pod.spec),
         sets=sets,
         asked=asked,
+        lingering=linger(db, who, asked, before.asked) if before is not None else {},
     )
+
+
+def linger(
+    db: Engine, who: proxy.Proxy, asked: Mapping[str, Names], before: Mapping[str, Names]
+) -> dict[str, ResourceSet]:
+    """What is told of the types of which more was asked for before."""
+    return {
+        url: snapshot.resources(db, who, url, asked[url] | before[url])
+        for url in BY_NAME
+        if not before[url] <= asked[url]
+    }
+
+
+def follow(db: Engine, reader: Reader, who: proxy.Proxy) -> tuple[dict[str, ResourceSet], Mapping[str, Names]]:
+    """All that a proxy is told, and the names that it then asks for, by type URL."""
+    sets = {url: snapshot.resources(db, who, url, None) for url in _EVERYTHING}
+    asked = reader.asked(sets[resource.CLUSTER], sets[resource.LISTENER])
+    return sets | {url: snapshot.resources(db, who, url, asked[url]) for url in BY_NAME}, asked
 
 
 def reference(pod: Pod) -> str:
