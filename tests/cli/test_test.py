@@ -1,13 +1,16 @@
 """`mizzen test`: its files, its outputs, its exit codes, recording and coverage."""
 
+import datetime
 import json
 import pathlib
 import re
 import xml.etree.ElementTree as ElementTree
 
 import cli_runs
+import jwt
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 ROOT = pathlib.Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "shop.test.yaml"
@@ -128,6 +131,48 @@ def test_a_file_that_says_nothing_useful_is_one_line(tmp_path: pathlib.Path, tex
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(f"Error: {file}")
     assert says in result.stderr
+
+
+TOKENS = """\
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: tokens, namespace: shop}
+spec:
+  selector: {matchLabels: {app: catalog}}
+  jwtRules: [{issuer: me, jwks: 'KEYS'}]
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: readers, namespace: shop}
+spec:
+  selector: {matchLabels: {app: catalog}}
+  rules: [{from: [{source: {requestPrincipals: [me/ada]}}]}]
+"""
+ADA = """\
+- {url: "http://catalog:8080/", jwt: tokens/ada.jwt, expect: {status: 200, policy: "shop/readers[0]"}}
+- {url: "http://catalog:8080/", expect: {status: 403, policy: none}}
+- {url: "http://catalog:8080/", token: nonsense, expect: {status: 401, flag: "-"}}
+"""
+
+
+def test_tokens_are_those_of_files_at_the_time_that_the_table_states(tmp_path: pathlib.Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    keys = json.dumps({"keys": [{**public, "kid": "a"}]})
+    expires = int(datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC).timestamp())
+    token = jwt.encode({"iss": "me", "sub": "ada", "exp": expires}, key, "RS256", {"kid": "a"})
+    (tmp_path / "tokens").mkdir()
+    (tmp_path / "tokens" / "ada.jwt").write_text(f"{token}\n")
+    (tmp_path / "policy.yaml").write_text(TOKENS.replace("KEYS", keys))
+
+    for day, code in (("01", 0), ("03", 1)):
+        file = table(ADA, tmp_path, head=f"now: 2026-01-{day}T00:00:00Z\n")
+        file.write_text(file.read_text().replace("shop]", "shop, policy.yaml]"))
+        result = cli_runs.run("test", file)
+        assert result.exit_code == code, result.output
+    assert "status: expected 200, is 401" in result.stdout
+    assert "expired" in result.stdout
+    assert "by RequestAuthentication shop/tokens (" in result.stdout
 
 
 def test_manifests_may_stand_on_the_command_line(tmp_path: pathlib.Path) -> None:

@@ -93,13 +93,13 @@ class Table:
         from mizzen.diagnose.expectations import coverage, recording, report, running
 
         world = self.world(worlds)
-        tokens = self._tokens()
-        results = running.run(self.suite, world, tokens)
+        texts = self._texts()
+        results = running.run(self.suite, world, texts)
         if record:
             self.text = recording.rewrite(self.text, [result.seen for result in results])
             _write(self.file, self.text)
             self.suite = self._parse()
-            results = running.run(self.suite, world, tokens)
+            results = running.run(self.suite, world, texts)
         lines = tuple(self._locator.find_line(0, f"tests[{n}]") for n in range(len(results)))
         measured = coverage.measure(world, _seen(results)) if with_coverage else None
         return report.Outcome(file=self.file, results=tuple(results), lines=lines), measured
@@ -134,11 +134,12 @@ class Table:
             worlds[key] = trace_worlds.of_manifests(self._paths, self._mesh, self.suite.dialect, now)
         return worlds[key]
 
-    def _tokens(self) -> dict[str, str]:
+    def _texts(self) -> dict[str, str]:
+        """The files that tests name: tokens and certificates."""
         from mizzen.diagnose.expectations import asking
 
-        named = {asking.token_file(case, self.suite.defaults) for case in self.suite.tests} - {""}
-        return {name: _read(self._beside(name)).strip() for name in named}
+        named = {name for case in self.suite.tests for name in asking.named_files(case, self.suite.defaults)}
+        return {name: _read(self._beside(name)) for name in named}
 
     def _beside(self, path: str) -> str:
         """A path as it is meant in this file."""

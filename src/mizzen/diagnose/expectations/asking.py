@@ -1,7 +1,9 @@
 """From a line of a table to a request.
 
-In: a `Case`, the defaults of its file, and the text of the token that it names. Out: what `trace` takes.
+In: a `Case`, the defaults of its file, and the texts of the files that it names. Out: what `trace` takes.
 """
+
+from collections.abc import Mapping
 
 from mizzen.diagnose.expectations.tables import Asked, Case, Headers, spell
 from mizzen.diagnose.trace.request import Pairs, Request, parse_target
@@ -12,10 +14,16 @@ def token_file(case: Case, defaults: Asked) -> str:
     return "" if case.token else case.jwt or ("" if defaults.token else defaults.jwt)
 
 
-def build_request(case: Case, defaults: Asked, token: str = "") -> Request:
-    """The request; raises DecodeError for a URL that is none. `token` is what `token_file` holds."""
+def named_files(case: Case, defaults: Asked) -> frozenset[str]:
+    """All files that have to be read for the request."""
+    return frozenset({token_file(case, defaults), case.cert}) - {""}
+
+
+def build_request(case: Case, defaults: Asked, texts: Mapping[str, str] | None = None) -> Request:
+    """The request; raises DecodeError for a URL that is none. `texts` holds the files of `named_files`."""
     scheme, host, port, path = parse_target(case.url)
-    bearer = token or case.token or defaults.token
+    known = texts or {}
+    bearer = known.get(token_file(case, defaults), "").strip() or case.token or defaults.token
     sent = _headers(defaults.headers, case.headers)
     return Request(
         source=case.source or defaults.source,
@@ -31,6 +39,9 @@ def build_request(case: Case, defaults: Asked, token: str = "") -> Request:
         answers=case.answers,
         at_once=case.at_once,
         earlier=case.earlier,
+        gives_up=case.gives_up,
+        authorizer=case.authorizer,
+        certificate=known.get(case.cert, "").encode(),
     )
 
 

@@ -1,7 +1,7 @@
 """All tests of a file, one after the other, over one world.
 
-In: a suite, its world, and the texts of the tokens that it names. Out: a `Result` for each test. A test that cannot be
-asked (a source that does not exist, a URL that is none) is an error of that test; the others run.
+In: a suite, its world, and the texts of the files that its tests name. Out: a `Result` for each test. A test that
+cannot be asked (a source that does not exist, a URL that is none) is an error of that test; the others run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,15 +32,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return not self.error and not self.mismatches
 
 
-def run(suite: Suite, world: World, tokens: Mapping[str, str]) -> list[Result]:
+def run(suite: Suite, world: World, texts: Mapping[str, str]) -> list[Result]:
     """The results, in the file's order."""
-    return [_run(case, suite, world, tokens) for case in suite.tests]
+    return [_run(case, suite, world, texts) for case in suite.tests]
 
 
-def _run(case: Case, suite: Suite, world: World, tokens: Mapping[str, str]) -> Result:
+def _run(case: Case, suite: Suite, world: World, texts: Mapping[str, str]) -> Result:
     try:
-        token = tokens.get(asking.token_file(case, suite.defaults), "")
-        request = asking.build_request(case, suite.defaults, token)
+        request = asking.build_request(case, suite.defaults, texts)
         found = look(world, request, walk.trace(world, request))
     except MizzenError as error:
         return Result(case=case, error=str(error))

@@ -81,11 +81,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     jwt: str = ""
     """A file with one, relative to the table."""
     principal: str = ""
+    cert: str = ""
+    """A file with the source's own certificate (PEM), relative to the table."""
     connect_to: str = ""
     takes: float = 0.0
     answers: int = 200
     at_once: int = 1
     earlier: int = 0
+    gives_up: float = 0.0
+    authorizer: int = 0
+    """What an external authorizer answers that is asked."""
     expect: Expect | None = None
 
     @property

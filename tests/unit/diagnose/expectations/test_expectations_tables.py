@@ -71,3 +71,12 @@ def test_a_token_of_the_test_wins_over_the_file_of_the_defaults() -> None:
     assert asking.token_file(case, tables.Asked(jwt="common")) == ""
     assert asking.token_file(tables.Case(url="http://a"), tables.Asked(jwt="common")) == "common"
     assert asking.token_file(tables.Case(url="http://a", jwt="own"), tables.Asked(jwt="common")) == "own"
+
+
+def test_files_that_are_named_are_read_into_the_request() -> None:
+    case = tables.Case(url="https://a", jwt="token.jwt", cert="own.pem")
+    request = asking.build_request(case, tables.Asked(source="x"), {"token.jwt": "abc\n", "own.pem": "PEM"})
+
+    assert asking.named_files(case, tables.Asked()) == {"token.jwt", "own.pem"}
+    assert request.headers == (("authorization", "Bearer abc"),)
+    assert request.certificate == b"PEM"
