@@ -26,7 +26,7 @@ def blocked_by_injection(entry: Entry, spaces: Mapping[str, Labels], own_namespa
         pods = own if name == own_namespace else {}
         if _is_asked(entry, {_METADATA_NAME: name, **spaces[name]}, pods):
             what = "the control plane itself" if name == own_namespace else "what the system runs"
-            return f"while no control plane answers, {what} in namespace {name} cannot start: {entry.name} asks for it"
+            return f"{what} in namespace {name} cannot start while no control plane answers: {entry.name} asks for it"
     return None
 
 

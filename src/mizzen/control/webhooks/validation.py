@@ -53,7 +53,8 @@ def _judge(request: Request) -> _Verdict:
     group, version, kind = request.kind.group, request.kind.version, request.kind.kind
     if not is_our_group(group) or kind_of_api(group, kind) is None:
         return _refuse(f"unrecognized type {group}/{version}, Kind={kind}", "unknown_type")
-    judgement = judge(_named(raw, request))
+    document = _named(raw, request)
+    judgement = judge(document)
     errors = [problem for problem in judgement.problems if problem.level == "error" and not _is_of_top(problem)]
     if errors:
         unread = judgement.decoded.remains is not None or judgement.decoded.outcome != "decoded"
@@ -63,7 +64,7 @@ def _judge(request: Request) -> _Verdict:
         return _refuse(message, "invalid_resource" if decodes else "crd_conversion_error")
     unknown = sorted(raw.keys() - _TOP)
     if unknown and group.endswith(".istio.io"):
-        where = f"{kind} resource {request.namespace}/{request.name}"
+        where = f"{kind} resource {request.namespace}/{document['metadata']['name']}"
         return _refuse(f'unknown field "{unknown[0]}" on {where}', "invalid_resource")
     warnings = [problem for problem in judgement.problems if problem.level == "warning"]
     return _Verdict(Answer(allowed=True, warnings=tuple(map(_say, warnings))))

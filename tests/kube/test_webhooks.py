@@ -1,0 +1,590 @@
+"""Admission by a real API server: pods injected, objects judged, and webhook configurations that are kept right."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import pathlib
+import ssl
+import time
+import urllib.request
+from typing import Any
+
+import aiohttp
+import eventually as waiting
+import msgspec
+import pytest
+import yaml
+from control_planes import ANY_PORT, FAST, Plane, control_plane
+from cryptography import x509
+from kube_bed import ADMIN, Answer, Bed
+from kube_objects import definition, path_of
+from kube_webhooks import INJECT, INJECTION, MUTATING, REVISION, VALIDATING, injector, validator
+
+from mizzen.api.kinds import KINDS, Kind
+from mizzen.ca.authority import start_self_signed
+from mizzen.inject.manifests import inject_documents
+from mizzen.inject.values import InjectionConfig, decode_values
+from mizzen.sources.kube.access import from_kubeconfig
+
+SYSTEM = "istio-system"
+RULES = pathlib.Path(__file__).parents[1] / "unit" / "api" / "validate" / "rules"
+CASES = pathlib.Path(__file__).parents[1] / "unit" / "inject" / "cases"
+MESH_KINDS = [kind for kind in KINDS if kind.group.endswith(".istio.io")]
+ACCOUNT = {"serviceAccountName": "default"}
+"""Nobody in this API server gives pods an account, and without one none may have a token."""
+PATCH = "application/merge-patch+json"
+
+
+def ensure(bed: Bed, path: str, body: dict[str, Any]) -> None:
+    with contextlib.suppress(Answer):
+        bed.call("POST", path, body)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def surroundings(bed: Bed) -> None:
+    """The control plane's namespace, and the mesh's kinds."""
+    ensure(bed, "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
+    for kind in MESH_KINDS:
+        document = definition(kind.kind, kind.plural, kind.group, *kind.versions)
+        bed.apply(path_of(document, "customresourcedefinitions"), document)
+    for kind in MESH_KINDS:
+        waiting.eventually_blocking(lambda kind=kind: has_kind(bed, kind), 60)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def leftovers(bed: Bed, surroundings: None):
+    """Tests of other modules meet no CRDs of this one."""
+    yield
+    for kind in MESH_KINDS:
+        bed.call("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind.plural}.{kind.group}")
+
+
+def has_kind(bed: Bed, kind: Kind) -> bool:
+    try:
+        bed.call("GET", f"/apis/{kind.group}/{kind.versions[0]}/{kind.plural}")
+    except Answer:
+        return False
+    return True
+
+
+class Mesh:
+    """A control plane with webhooks, and the configurations by which the API server asks it."""
+
+    def __init__(self, bed: Bed, plane: Plane) -> None:
+        self.bed, self.plane = bed, plane
+        self._made: list[str] = []
+
+    def url(self, path: str = "/inject") -> str:
+        return f"https://127.0.0.1:{self.plane.control_plane.ports['--httpsAddr']}{path}"
+
+    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
+        return await asyncio.to_thread(self.bed.call, method, path, body, **options)
+
+    async def configure(self, document: dict[str, Any]) -> str:
+        """Create a configuration; its path."""
+        collection = MUTATING if document["kind"].startswith("Mutating") else VALIDATING
+        await self.call("POST", collection, document)
+        path = f"{collection}/{document['metadata']['name']}"
+        self._made.append(path)
+        return path
+
+    async def injects(self, document: dict[str, Any]) -> str:
+        """Create an injector and wait until it has our roots."""
+        path = await self.configure(document)
+        await self.until(lambda: self.has_roots(path))
+        return path
+
+    async def validates(self, document: dict[str, Any]) -> str:
+        """Create a validator and wait until it fails closed."""
+        path = await self.configure(document)
+        await self.until(lambda: all(entry["failurePolicy"] == "Fail" for entry in self.entries(path)))
+        return path
+
+    def entries(self, path: str) -> list[dict[str, Any]]:
+        return self.bed.call("GET", path)["webhooks"]
+
+    def has_roots(self, path: str) -> bool:
+        wanted = base64.b64encode(self.plane.control_plane.authority.bundle).decode()
+        return all(entry["clientConfig"].get("caBundle") == wanted for entry in self.entries(path))
+
+    def version(self, path: str) -> str:
+        return self.bed.call("GET", path)["metadata"]["resourceVersion"]
+
+    async def until(self, check: Any) -> None:
+        for _ in range(1200):
+            if await asyncio.to_thread(check):
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError("not true in time")
+
+    async def label(self, namespace: str, **labels: str) -> None:
+        named = {name.replace("_", "-"): value for name, value in labels.items()}
+        await self.call("PATCH", f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": named}}, kind=PATCH)
+
+    async def mark(self, namespace: str, key: str, value: str) -> None:
+        await self.call("PATCH", f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {key: value}}}, kind=PATCH)
+
+    async def create(self, document: dict[str, Any], *, dry: bool = True) -> dict[str, Any]:
+        namespace = document["metadata"]["namespace"]
+        return await self.call("POST", f"/api/v1/namespaces/{namespace}/pods{'?dryRun=All' if dry else ''}", document)
+
+    async def settle(self, namespace: str, wanted: bool = True, **more: Any) -> None:
+        """Wait until the API server itself has noticed configurations and labels."""
+        said = "other pods than wanted"
+        for _ in range(300):
+            try:
+                if is_injected(await self.create(a_pod(namespace, **more))) == wanted:
+                    return
+            except Answer as refusal:
+                said = str(refusal)
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"the API server does not notice: {said}")
+
+    async def clean(self) -> None:
+        for path in self._made:
+            with contextlib.suppress(Answer):
+                await self.call("DELETE", path)
+
+
+@contextlib.asynccontextmanager
+async def meshed(bed: Bed, folder: pathlib.Path, revision: str = "default", port: Any = ANY_PORT):
+    instance = msgspec.structs.replace(FAST.instance, revision=revision)
+    authority = msgspec.structs.replace(FAST.authority, custom_hosts=("127.0.0.1",))
+    tuned = msgspec.structs.replace(FAST, instance=instance, authority=authority)
+    access = from_kubeconfig(bed.kubeconfig())
+    async with control_plane(folder, tuned, config=(), kubernetes=access, https=port) as plane:
+        mesh = Mesh(bed, plane)
+        try:
+            yield mesh
+        finally:
+            await mesh.clean()
+
+
+@pytest.fixture
+async def mesh(bed: Bed, tmp_path):
+    async with meshed(bed, tmp_path) as mesh:
+        yield mesh
+
+
+def a_pod(namespace: str, labels: dict[str, str] | None = None, annotations: Any = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": "p-",
+            "namespace": namespace,
+            "labels": labels or {},
+            "annotations": annotations or {},
+        },
+        "spec": {"containers": [{"name": "app", "image": "app"}], **ACCOUNT, **spec},
+    }
+
+
+def names(pod: dict[str, Any]) -> list[str]:
+    spec = pod["spec"]
+    return [container["name"] for container in (*spec.get("initContainers", ()), *spec["containers"])]
+
+
+def is_injected(pod: dict[str, Any]) -> bool:
+    return "istio-proxy" in names(pod)
+
+
+# -- injection ----------------------------------------------------------------------------------------------------------
+
+
+async def test_pods_of_labelled_namespaces_are_injected_and_others_are_not(bed, namespace, mesh):
+    await mesh.injects(injector(mesh.url()))
+    await mesh.mark(namespace, INJECTION, "enabled")
+    await mesh.settle(namespace)
+    cases = {
+        "plain": (a_pod(namespace), True),
+        "opted out by its label": (a_pod(namespace, {INJECT: "false"}), False),
+        "opted out by its annotation": (a_pod(namespace, annotations={INJECT: "false"}), False),
+        "on the host's network": (a_pod(namespace, hostNetwork=True), False),
+        "of no labelled namespace": (a_pod("default"), False),
+        "that asks itself": (a_pod("default", {INJECT: "true"}), True),
+        "that asks by revision": (a_pod("default", {REVISION: "default"}), True),
+        "of another revision": (a_pod("default", {REVISION: "other"}), False),
+        "of the system that asks": (a_pod("kube-system", {INJECT: "true"}), False),
+    }
+    found = {name: is_injected(await mesh.create(document)) for name, (document, _) in cases.items()}
+    assert found == {name: wanted for name, (_, wanted) in cases.items()}
+
+
+async def test_revisions_and_tags_ask_their_own_control_plane(bed, namespace, tmp_path):
+    async with meshed(bed, tmp_path, "canary") as mesh:
+        await mesh.injects(injector(mesh.url(), "canary"))
+        await mesh.injects(injector(mesh.url(), "canary", tag="prod", name="istio-revision-tag-prod"))
+        foreign = await mesh.configure(injector("https://127.0.0.1:1/inject", "other", "Ignore"))
+        await mesh.mark(namespace, REVISION, "canary")
+        await mesh.settle(namespace)
+        pod = await mesh.create(a_pod(namespace))
+        assert pod["metadata"]["annotations"]["istio.io/rev"] == "canary"
+        proxy = next(each for each in pod["spec"]["initContainers"] if each["name"] == "istio-proxy")
+        assert {"name": "CA_ADDR", "value": "istiod-canary.istio-system.svc:15012"} in proxy["env"]
+        await mesh.mark(namespace, REVISION, "prod")
+        await mesh.settle(namespace)
+        await mesh.mark(namespace, REVISION, "other")
+        await mesh.settle(namespace, wanted=False)
+        await mesh.mark(namespace, INJECTION, "disabled")
+        await mesh.mark(namespace, REVISION, "canary")
+        await mesh.settle(namespace, wanted=False)
+        assert not any(entry["clientConfig"].get("caBundle") for entry in mesh.entries(foreign))
+
+
+async def test_the_path_names_cluster_and_network(bed, namespace, mesh):
+    await mesh.injects(injector(mesh.url("/inject/cluster/remote/net/far/some_key/a--slash--b")))
+    await mesh.mark(namespace, INJECTION, "enabled")
+    await mesh.settle(namespace)
+    pod = await mesh.create(a_pod(namespace))
+    proxy = next(each for each in pod["spec"]["initContainers"] if each["name"] == "istio-proxy")
+    values = {each["name"]: each.get("value") for each in proxy["env"]}
+    assert (values["ISTIO_META_CLUSTER_ID"], values["ISTIO_META_NETWORK"]) == ("remote", "far")
+    assert values["SOME_KEY"] == "a/b"
+
+
+def templates() -> list[Any]:
+    """Pods of injection's own cases, with what else was given there."""
+    found = []
+    for path in sorted(CASES.glob("*/input.yaml")):
+        values = path.with_name("values.yaml")
+        chosen = yaml.safe_load(values.read_text()) if values.exists() else {}
+        mesh = path.with_name("mesh.yaml")
+        for number, document in enumerate(yaml.safe_load_all(path.read_text())):
+            template = document and (document if document["kind"] == "Pod" else document["spec"].get("template"))
+            if template and "containers" in template.get("spec", {}):
+                given = (template, chosen, yaml.safe_load(mesh.read_text()) if mesh.exists() else {})
+                found.append(pytest.param(*given, id=f"{path.parent.name}-{number}"))
+    return found
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": SYSTEM}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+@pytest.fixture
+async def config_maps(bed: Bed):
+    """Applies ConfigMaps of the control plane that go with the test."""
+    made = []
+
+    async def apply(document: dict[str, Any]) -> None:
+        made.append(path_of(document, "configmaps"))
+        await asyncio.to_thread(bed.apply, made[-1], document)
+
+    yield apply
+    for path in made:
+        await asyncio.to_thread(bed.call, "DELETE", path)
+
+
+@pytest.mark.parametrize(("template", "values", "mesh_config"), templates())
+async def test_admission_makes_of_a_pod_what_the_command_line_does(
+    bed, namespace, tmp_path, config_maps, template, values, mesh_config
+):
+    await config_maps(config_map("istio-sidecar-injector", values=json.dumps(values), config="policy: enabled\n"))
+    await config_maps(config_map("istio", mesh=yaml.safe_dump(mesh_config)))
+    async with meshed(bed, tmp_path) as mesh:
+        asks = "sidecar.istio.io/inject" in str(template)
+        raw = {"apiVersion": "v1", "kind": "Pod", **template}
+        raw["metadata"] = {**template.get("metadata", {}), "generateName": "p-", "namespace": namespace}
+        raw["metadata"].pop("name", None)
+        raw["spec"] = {**ACCOUNT, **raw["spec"]}
+        stored = await mesh.create(raw)
+        await mesh.injects(injector(mesh.url()))
+        await mesh.mark(namespace, INJECTION, "enabled")
+        await mesh.settle(namespace, **({"labels": {INJECT: "true"}} if asks else {}))
+        injected = await mesh.create(raw)
+        config = decode_values(values, InjectionConfig(revision="default", native_sidecars=True))
+        expected = inject_documents([stored_as_asked(stored)], mesh=mesh_config, config=config).documents[0]
+        reference = await mesh.create({**expected, "metadata": {**expected["metadata"], "labels": off(expected)}})
+        assert injected["spec"] == reference["spec"]
+        assert injected["metadata"]["annotations"] == reference["metadata"]["annotations"]
+        assert injected["metadata"]["labels"] == expected["metadata"]["labels"]
+
+
+def stored_as_asked(stored: dict[str, Any]) -> dict[str, Any]:
+    """A pod as the API server shows it to a webhook: with its defaults, and without what it adds at the end."""
+    kept = {name: value for name, value in stored["metadata"].items() if name in ("labels", "annotations", "namespace")}
+    return {**stored, "metadata": {**kept, "generateName": "p-"}, "status": {}}
+
+
+def off(document: dict[str, Any]) -> dict[str, str]:
+    """Labels by which nobody injects again."""
+    return {**document["metadata"]["labels"], INJECT: "false"}
+
+
+async def test_what_cannot_be_injected_is_refused_with_the_reason(bed, namespace, mesh):
+    await mesh.injects(injector(mesh.url()))
+    await mesh.mark(namespace, INJECTION, "enabled")
+    await mesh.settle(namespace)
+    with pytest.raises(Answer, match=r"sidecar\.istio\.io/interceptionMode"):
+        await mesh.create(a_pod(namespace, annotations={"sidecar.istio.io/interceptionMode": "SOMEHOW"}))
+
+
+async def test_the_nodes_decide_whether_sidecars_are_native(bed, namespace, mesh):
+    await mesh.injects(injector(mesh.url()))
+    await mesh.mark(namespace, INJECTION, "enabled")
+    await mesh.settle(namespace)
+    made = []
+    try:
+        for name, version in (("new", "v1.34.1"), ("old", "v1.32.9")):
+            document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            await mesh.call("POST", "/api/v1/nodes", document)
+            made.append(name)
+            status = {"status": {"nodeInfo": {"kubeletVersion": version}}}
+            await mesh.call("PATCH", f"/api/v1/nodes/{name}/status", status, kind=PATCH)
+        await waiting.eventually(lambda: len(list(mesh.plane.control_plane.cluster.source.of_kind("Node"))) == 2, 60)
+        await mesh.until(lambda: not is_native(mesh.bed.call("POST", *creation(namespace))))
+        bound = await mesh.create(a_pod(namespace, nodeName="new"))
+        assert is_native(bound)
+        assert not is_native(await mesh.create(a_pod(namespace, nodeName="old")))
+    finally:
+        for name in made:
+            await mesh.call("DELETE", f"/api/v1/nodes/{name}")
+
+
+def creation(namespace: str) -> tuple[str, dict[str, Any]]:
+    return f"/api/v1/namespaces/{namespace}/pods?dryRun=All", a_pod(namespace)
+
+
+def is_native(pod: dict[str, Any]) -> bool:
+    return any(container["name"] == "istio-proxy" for container in pod["spec"].get("initContainers", ()))
+
+
+# -- validation ---------------------------------------------------------------------------------------------------------
+
+
+def judged() -> list[Any]:
+    """Of each kind an object that is refused, and one beside it that is not."""
+    found = []
+    for path in sorted(RULES.glob("*.yaml")):
+        cases = yaml.safe_load(path.read_text())
+        kind = next(kind for kind in MESH_KINDS if kind.kind == path.stem)
+        rule = next(
+            rule
+            for rule in cases["rules"]
+            if rule.get("level", "error") == "error" and "quiet" in rule and str(rule["at"]).startswith("spec")
+        )
+        base = cases["base"]
+        found.append(
+            pytest.param(kind, {**base, **rule["fires"]}, {**base, **rule["quiet"]}, rule["says"], id=kind.kind)
+        )
+    return found
+
+
+def an_object(kind: Kind, namespace: str, spec: dict[str, Any], name: str = "x") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": {REVISION: "default"}}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def collection(kind: Kind, namespace: str) -> str:
+    return f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}?dryRun=All"
+
+
+@pytest.fixture
+async def validating(bed: Bed, tmp_path):
+    async with meshed(bed, tmp_path) as mesh:
+        await mesh.validates(validator(mesh.url("/validate")))
+        yield mesh
+
+
+async def test_every_kind_of_the_mesh_is_judged(bed, namespace, validating):
+    wrong = {}
+    for case in judged():
+        kind, bad, good, says = case.values
+        await validating.call("POST", collection(kind, namespace), an_object(kind, namespace, good))
+        try:
+            await validating.call("POST", collection(kind, namespace), an_object(kind, namespace, bad))
+            wrong[kind.kind] = "admitted"
+        except Answer as refusal:
+            said = str(refusal)
+            if "denied the request: configuration is invalid: " not in said or says.replace("x.shop", "x") not in (
+                said.replace(f"x.{namespace}", "x")
+            ):
+                wrong[kind.kind] = said
+    assert not wrong
+    assert {case.values[0].kind for case in judged()} == {kind.kind for kind in MESH_KINDS}
+
+
+async def test_warnings_reach_whoever_writes(bed, namespace, validating):
+    kind = next(kind for kind in MESH_KINDS if kind.kind == "ProxyConfig")
+    document = an_object(kind, namespace, {"concurrency": 1, "selector": {}})
+    warnings = await asyncio.to_thread(warnings_of, bed, collection(kind, namespace), document)
+    assert any("workload selector specified without labels" in warning for warning in warnings)
+    # By the label the API server knows whose objects these are; others are nobody's business here.
+    del document["metadata"]["labels"]
+    assert await asyncio.to_thread(warnings_of, bed, collection(kind, namespace), document) == []
+
+
+def warnings_of(bed: Bed, path: str, document: dict[str, Any]) -> list[str]:
+    """The headers by which an API server warns."""
+    request = urllib.request.Request(
+        bed.url + path,
+        json.dumps(document).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {ADMIN}"},
+        method="POST",
+    )
+    context = ssl.create_default_context(cadata=bed.authority.pem)
+    with urllib.request.urlopen(request, context=context, timeout=60) as answer:
+        return answer.headers.get_all("Warning", [])
+
+
+async def test_updates_are_judged_and_deletions_are_not(bed, namespace, validating):
+    kind = next(kind for kind in MESH_KINDS if kind.kind == "Sidecar")
+    document = an_object(kind, namespace, {"egress": [{"hosts": ["*/*"]}]})
+    path = path_of(document, kind.plural)
+    await validating.call("POST", collection(kind, namespace).partition("?")[0], document)
+    with pytest.raises(Answer, match="denied the request"):
+        await validating.call("PATCH", path, {"spec": {"egress": [{"hosts": ["no"]}]}}, kind=PATCH)
+    await validating.call("DELETE", path)
+
+
+# -- configurations -----------------------------------------------------------------------------------------------------
+
+
+async def test_whoever_overwrites_the_roots_is_corrected_and_nothing_is_written_for_nothing(bed, namespace, mesh):
+    path = await mesh.injects(injector(mesh.url()))
+    settled = mesh.version(path)
+    await asyncio.sleep(1)
+    assert mesh.version(path) == settled
+    for _ in range(2):
+        wrong = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "AAAA"}]
+        with contextlib.suppress(Answer):  # A bundle that is no certificate is refused by newer servers.
+            await mesh.call("PATCH", path, wrong, kind="application/json-patch+json")
+        await mesh.call("PUT", path, injector(mesh.url()))
+        await mesh.until(lambda: mesh.has_roots(path))
+    await mesh.mark(namespace, INJECTION, "enabled")
+    await mesh.settle(namespace)
+
+
+async def test_validation_fails_open_until_it_is_reached(bed, namespace, mesh):
+    document = validator("https://127.0.0.1:1/validate")
+    path = await mesh.configure(document)
+    await mesh.until(lambda: mesh.has_roots(path))
+    assert mesh.entries(path)[0]["failurePolicy"] == "Ignore"
+    kind = next(kind for kind in MESH_KINDS if kind.kind == "Sidecar")
+    bad = an_object(kind, namespace, {"egress": [{"hosts": ["no"]}]})
+    await mesh.call("POST", collection(kind, namespace), bad)
+    url = [{"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": mesh.url("/validate")}]
+    await mesh.call("PATCH", path, url, kind="application/json-patch+json")
+    await mesh.until(lambda: mesh.entries(path)[0]["failurePolicy"] == "Fail")
+    with pytest.raises(Answer, match="denied the request"):
+        await mesh.call("POST", collection(kind, namespace), bad)
+
+
+async def test_a_new_certificate_and_a_new_root_cost_no_request(bed, namespace, mesh):
+    path = await mesh.injects(injector(mesh.url()))
+    await mesh.mark(namespace, INJECTION, "enabled")
+    await mesh.settle(namespace)
+    plane, counts = mesh.plane.control_plane, {"made": 0}
+    done = asyncio.Event()
+
+    async def keep_creating() -> None:
+        while not done.is_set():
+            assert is_injected(await mesh.create(a_pod(namespace)))
+            counts["made"] += 1
+
+    async def reach(more: int) -> None:
+        target = counts["made"] + more
+        await waiting.eventually(lambda: counts["made"] >= target or creating.done(), 120)
+
+    creating = asyncio.ensure_future(keep_creating())
+    shown = set()
+    for _ in range(3):
+        plane._certificate.renew()
+        shown.add(await asyncio.to_thread(serial_of, mesh))
+        await reach(5)
+    assert len(shown) == 3
+    before = plane.authority.bundle
+    plane.authority.plug_in(start_self_signed("another.example", FAST.authority, time.time()).current)
+    await waiting.eventually(lambda: plane.authority.bundle != before, 60)
+    await mesh.until(lambda: mesh.has_roots(path))
+    await reach(5)
+    done.set()
+    await creating
+
+
+def serial_of(mesh: Mesh) -> str:
+    """Which certificate a new connection is shown."""
+    port = mesh.plane.control_plane.ports["--httpsAddr"]
+    text = ssl.get_server_certificate(("127.0.0.1", port))
+    return str(x509.load_pem_x509_certificate(text.encode()).serial_number)
+
+
+async def test_an_absent_control_plane_stops_neither_itself_nor_the_system(bed, namespace, tmp_path):
+    async with meshed(bed, tmp_path) as mesh:
+        path = await mesh.injects(injector(mesh.url()))
+        await mesh.mark(namespace, INJECTION, "enabled")
+        await mesh.settle(namespace)
+        gone = mesh.url()
+        document = await mesh.call("GET", path)
+    document["webhooks"] = [
+        {**entry, "clientConfig": {**entry["clientConfig"], "url": gone}} for entry in document["webhooks"]
+    ]
+    for name in ("resourceVersion", "uid", "managedFields"):
+        document["metadata"].pop(name, None)
+    call = lambda method, at, body=None, **more: asyncio.to_thread(bed.call, method, at, body, **more)  # noqa: E731
+    await call("POST", MUTATING, document)
+    try:
+        creations = "/api/v1/namespaces/{}/pods?dryRun=All"
+        await refused(call, creations.format(namespace), a_pod(namespace))
+        own = a_pod(SYSTEM, {"app": "istiod", INJECT: "false"})
+        for made in (own, a_pod(SYSTEM), a_pod("kube-system"), a_pod(namespace, {INJECT: "false"})):
+            await call("POST", creations.format(made["metadata"]["namespace"]), made)
+        opened = [{"op": "replace", "path": f"/webhooks/{at}/failurePolicy", "value": "Ignore"} for at in range(4)]
+        await call("PATCH", path, opened, kind="application/json-patch+json")
+        await admitted(call, creations.format(namespace), a_pod(namespace))
+    finally:
+        await call("DELETE", path)
+
+
+async def refused(call: Any, path: str, body: dict[str, Any]) -> None:
+    """Until the API server has noticed, and refuses for want of an answer."""
+    for _ in range(600):
+        said = ""
+        try:
+            await call("POST", path, body)
+        except Answer as refusal:
+            said = str(refusal)
+        if said:
+            assert "failed calling webhook" in said
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("still admitted")
+
+
+async def admitted(call: Any, path: str, body: dict[str, Any]) -> None:
+    """Until the API server has noticed, and admits the pod as it is."""
+    for _ in range(600):
+        with contextlib.suppress(Answer):
+            assert not is_injected(await call("POST", path, body))
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("still refused")
+
+
+# -- requests that come from elsewhere ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind", "status", "says"),
+    [
+        ("/inject", b"", "application/json", 400, "no body found"),
+        ("/validate", b"", "application/json", 400, "no body found"),
+        ("/inject", b"{}", "text/plain", 415, "invalid Content-Type, want `application/json`"),
+        ("/validate", b"{}", "text/plain", 415, "invalid Content-Type, want `application/json`"),
+        ("/inject", b"{}", "application/json", 400, "no AdmissionReview"),
+        ("/validate", b"{", "application/json", 400, "no AdmissionReview"),
+    ],
+)
+async def test_what_is_no_review_is_answered_by_http(bed, mesh, path, body, kind, status, says):
+    context = ssl.create_default_context(cadata=mesh.plane.control_plane.authority.bundle.decode())
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(mesh.url(path), data=body, headers={"Content-Type": kind}, ssl=context) as answer,
+    ):
+        assert answer.status == status
+        assert says in await answer.text()
+    async with aiohttp.ClientSession() as session, session.get(mesh.url("/ready"), ssl=context) as answer:
+        assert answer.status == 200
