@@ -1,5 +1,6 @@
 """All faults of the truth suite, and the manifests under which they are in force together."""
 
+import fault_api
 import fault_edge
 import fault_routing
 import fault_scope
@@ -11,6 +12,7 @@ FAULTS = (
     *fault_upstream.FAULTS,
     *fault_security.FAULTS,
     *fault_edge.FAULTS,
+    *fault_api.FAULTS,
     *fault_scope.FAULTS,
 )
 

@@ -33,7 +33,7 @@ NO_ROUTE = of_family(
     _unrouted("nr-query", "queryParams: {page: {exact: '1'}}", "/?page=2"),
     _unrouted("nr-authority", "authority: {exact: nr-other}"),
     _unrouted("nr-scheme", "scheme: {exact: https}"),
-    _unrouted("nr-second-query", "queryParams: {a: {regex: '[0-9]+'}, b: {exact: ''}}", "/?a=1&b=2"),
+    _unrouted("nr-second-query", "queryParams: {a: {regex: '[0-9]+'}, b: {exact: '3'}}", "/?a=1&b=2"),
 )
 
 UNCONCERNED = of_family(

@@ -16,14 +16,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import yaml
 from eventually import eventually_blocking
 from fault_cases import Fault
 from traffic_certificates import ROOT
 from traffic_mesh import TrafficMesh
 from traffic_programs import Answer
 
-from mizzen.diagnose.trace import request, walk
+from mizzen.api.mesh.merge import merge_mesh_config
+from mizzen.api.meta import Key
+from mizzen.diagnose.trace import request, walk, world_objects
 from mizzen.diagnose.trace.world import World
+from mizzen.incremental import Engine
+from mizzen.local import runtime
+from mizzen.local.inventory import MESH_CONFIG
+from mizzen.model.mesh import MESH
+from mizzen.sources import files
 
 _NONE = "-"
 _FIELD = re.compile(r'"[^"]*"|\S+')
@@ -32,6 +40,10 @@ _APART = 0.01
 """Seconds between two faults; logs count milliseconds."""
 _UNFINISHED = ("tls", "filter_chain", "secret", "listener")
 """Links at which a caller's own TLS ends, so that it sees no answer whatever an Envoy wrote."""
+_WRITTEN_SECONDS = 60.0
+"""Envoy writes its log every ten."""
+_CALLERS = ("client.traffic", "scoped.scoped", "blind.blind")
+_STRICT = "locked"
 _CLIENT_FIRST = (9001, 9002)
 """Ports whose program waits for its client."""
 _DELIVERED = ("delivered", "responded", "redirected")
@@ -116,17 +128,24 @@ def _flags(text: str) -> frozenset[str]:
 # -- before -----------------------------------------------------------------------------------------------------------
 
 
+def load_world(mesh: TrafficMesh) -> World:
+    """The world as the mesh's control plane reads it: the manifests, then what the mesh adds to them."""
+    written, added = files.load([str(mesh.local.manifests)]), files.load([str(mesh.local.layout.config)])
+    objects: dict[Key, Any] = {**written.objects, **added.objects}
+    db = Engine()
+    for key, value in objects.items():
+        db.set(key, value)
+    db.set(MESH, merge_mesh_config(yaml.safe_load(objects[MESH_CONFIG].data["mesh"]))[0])
+    places = {**added.origins, **written.origins}
+    return world_objects.of_objects(db, places, now=datetime.datetime.now(datetime.UTC))
+
+
 def predict(mesh: TrafficMesh, world: World, fault: Fault) -> Foretold:
     """What the request will meet."""
     scheme, host, port, path = request.parse_target(fault.url)
     pod = mesh.pod(fault.source)
     called = fault.door.partition(":")[0] or fault.address
     headers = {**fault.headers, **({"host": fault.host} if fault.host else {})}
-    given: dict[str, Any] = {"takes": fault.takes, "answers": fault.answers, "earlier": fault.earlier}
-    given |= {"at_once": fault.at_once}
-    given |= {"gives_up": fault.gives_up} if fault.gives_up else {}
-    given |= {"authorizer": fault.authorizer} if fault.authorizer else {}
-    given |= {"certificate": fault.papers["certificate"].encode()} if fault.papers else {}
     found = walk.trace(
         world,
         request.Request(
@@ -138,7 +157,13 @@ def predict(mesh: TrafficMesh, world: World, fault: Fault) -> Foretold:
             method=fault.method,
             headers=tuple(headers.items()),
             address=mesh.pod(called).address if called else "",
-            **given,
+            takes=fault.takes,
+            answers=fault.answers,
+            earlier=fault.earlier,
+            at_once=fault.at_once,
+            gives_up=fault.gives_up,
+            authorizer=fault.authorizer,
+            certificate=fault.papers.get("certificate", "").encode(),
         ),
     )
     cause = found.cause
@@ -231,20 +256,18 @@ def settle(mesh: TrafficMesh) -> None:
     """Waits until every Envoy has written down a request that came after all others."""
     mark = f"last-{uuid.uuid4().hex}"
     for pod in mesh.local.proxies():
-        caller, address = ("outer", f"{pod.address}:8080")
-        if pod.name in mesh_callers(mesh):
-            mesh[pod.name].send(f"http://{mark}.example.com/", headers={"user-agent": mark}, address="192.0.2.9:80")
-        if pod.name == "locked":
-            caller, address = "client", ""
-        url = "http://settled.locked/" if pod.name == "locked" else f"http://{mark}.example.com/"
-        mesh[caller].send(url, headers={"user-agent": mark}, address=address, timeout=_PATIENCE)
+        headers = {"user-agent": mark}
+        if pod.name == _STRICT:  # Only who has a certificate is heard there.
+            mesh["client"].send(f"http://settled.{_STRICT}/", headers=headers, timeout=_PATIENCE)
+        else:
+            address = f"{pod.address}:8080"
+            mesh["outer"].send(f"http://{mark}.example.com/", headers=headers, address=address, timeout=_PATIENCE)
     for pod in mesh.local.proxies():
-        eventually_blocking(lambda pod=pod: mark in _read_log(mesh, pod.namespace, pod.name), 60.0)  # type: ignore[misc]
+        _wait_for(mesh, pod, mark)
 
 
-def mesh_callers(mesh: TrafficMesh) -> tuple[str, ...]:
-    """The pods with a sidecar that call others."""
-    return ("client", "scoped", "blind")
+def _wait_for(mesh: TrafficMesh, pod: runtime.Pod, mark: str) -> None:
+    eventually_blocking(lambda: mark in _read_log(mesh, pod.namespace, pod.name), _WRITTEN_SECONDS)
 
 
 def _read_log(mesh: TrafficMesh, namespace: str, name: str) -> str:
@@ -259,8 +282,7 @@ def read_lines(mesh: TrafficMesh) -> list[Line]:
         for text in whole.splitlines():
             if text.startswith("[20") and "] " in text:
                 found.append(_read_line(f"{pod.name}.{pod.namespace}", text))
-    callers = [f"{pod.name}.{pod.namespace}" for pod in mesh.local.proxies() if pod.name in mesh_callers(mesh)]
-    return sorted(found, key=lambda line: (line.at, line.pod not in callers, not line.pod.endswith(".gateways")))
+    return sorted(found, key=lambda line: (line.at, line.pod not in _CALLERS, not line.pod.endswith(".gateways")))
 
 
 def _read_line(pod: str, text: str) -> Line:

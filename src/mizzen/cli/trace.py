@@ -26,9 +26,12 @@ _GOOD = ("delivered", "redirected", "responded")
 @click.option("-X", "--request", "method", default="GET", show_default=True, metavar="METHOD", help="HTTP method.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="K:V", help="A header; repeatable.")
 @click.option("--principal", default="", metavar="URI", help="The identity that the source's certificate has.")
+@click.option("--cert", "certificate_file", default="", metavar="FILE", help="The source's own certificate (PEM).")
 @click.option("--jwt", "token_file", default="", metavar="FILE", help="A token to send as bearer.")
 @click.option("--takes", default=0.0, metavar="SECONDS", help="How long the program needs to answer.")
-@click.option("--answers", default=200, metavar="STATUS", help="What the program answers.")
+@click.option("--answers", default=200, metavar="STATUS", help="What the program answers; 0: it closes.")
+@click.option("--authorizer", default=0, metavar="STATUS", help="What an authorizer answers that is asked.")
+@click.option("--gives-up", default=0.0, metavar="SECONDS", help="When the source no longer waits.")
 @click.option("--at-once", default=1, metavar="NUMBER", help="How many such requests there are at the same time.")
 @click.option("--earlier", default=0, metavar="NUMBER", help="How many such requests came just before.")
 @click.option("--connect-to", "address", default="", metavar="IP", help="Connect here, whatever the host resolves to.")
@@ -74,9 +77,12 @@ def _request(
     method: str,
     headers: tuple[str, ...],
     principal: str,
+    certificate_file: str,
     token_file: str,
     takes: float,
     answers: int,
+    authorizer: int,
+    gives_up: float,
     at_once: int,
     earlier: int,
     address: str,
@@ -101,6 +107,9 @@ def _request(
         address=address,
         takes=takes,
         answers=answers,
+        authorizer=authorizer,
+        gives_up=gives_up,
+        certificate=targets.read_file(certificate_file) if certificate_file else b"",
         at_once=at_once,
         earlier=earlier,
     )

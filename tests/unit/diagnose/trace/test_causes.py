@@ -126,3 +126,67 @@ spec:
 def test_healthy_requests_blame_nobody():
     found = ask(world_of(SHOP), "http://server/")
     assert (found.cause, found.fix, found.link) == (None, "", "")
+
+
+def slice_of(ready: bool) -> str:
+    return f"""
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: by-hand-1, namespace: web, labels: {{kubernetes.io/service-name: by-hand}}}}
+addressType: IPv4
+ports: [{{name: http, port: 8080}}]
+endpoints: [{{addresses: [10.9.9.9], conditions: {{ready: {str(ready).lower()}}}}}]
+"""
+
+
+def test_endpoints_by_hand_that_are_not_ready():
+    by_hand = service("by-hand").replace("selector: {app: by-hand}, ", "")
+    assert blamed(ask(world_of(SHOP, by_hand), "http://by-hand/")) == "Service/by-hand"
+    found = ask(world_of(SHOP, by_hand, slice_of(False)), "http://by-hand/")
+    assert (found.flag, blamed(found)) == ("UH", "EndpointSlice/by-hand-1")
+
+
+STRICT = """
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: strict, namespace: web}
+spec: {mtls: {mode: STRICT}}
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: narrow, namespace: web}
+spec: {workloadSelector: {labels: {app: client}}, egress: [{hosts: ["istio-system/*"]}]}
+"""
+
+
+def test_a_sidecar_that_hides_a_strict_server_is_behind_the_plain_text():
+    found = ask(world_of(SHOP, STRICT), "http://server/")
+    assert (found.outcome, found.link, blamed(found)) == ("failed", "tls", "Sidecar/narrow")
+    assert "PeerAuthentication web/strict" in found.reason
+
+
+def test_a_strict_server_that_is_called_by_its_address():
+    world = world_of(SHOP, STRICT.partition("---\napiVersion: networking")[0])
+    server = next(p for p in world.pods if p.name == "server")
+    found = ask(world, "http://elsewhere.example.com:8080/", address=server.addresses[0])
+    assert (found.outcome, found.link, blamed(found)) == ("failed", "tls", "PeerAuthentication/strict")
+
+
+def test_an_entry_that_leads_to_a_port_where_nobody_listens():
+    world = world_of(SHOP)
+    address = next(p for p in world.pods if p.name == "server").addresses[0]
+    entry = f"""
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {{name: aside, namespace: web}}
+spec:
+  hosts: [aside.example.com]
+  ports: [{{number: 80, name: http, protocol: HTTP, targetPort: 7999}}]
+  resolution: STATIC
+  endpoints: [{{address: {address}}}]
+"""
+    found = ask(world_of(SHOP, entry), "http://aside.example.com/")
+    assert (found.certain, blamed(found)) == (False, "ServiceEntry/aside")

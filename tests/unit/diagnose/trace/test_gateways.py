@@ -153,3 +153,21 @@ def test_a_certificate_that_has_expired_is_the_secrets_fault():
     found = ask(world, "https://shop.example.com/", source="outside")
     assert (found.outcome, found.link, blamed(found), found.certain) == ("failed", "secret", "Secret/shop-tls", False)
     assert found.depends_on == ("whether the client minds that the server's certificate has expired",)
+
+
+def test_a_server_that_takes_a_host_from_other_namespaces_only():
+    found = ask(world_of(SHOP, DOOR, gateway(HTTP.replace("shop.", "bare/shop.")), routes()), URL, source="outside")
+    assert (found.flag, blamed(found)) == ("NR", "Gateway/front")
+    assert "from other namespaces only" in found.reason
+
+
+def test_of_several_gateways_the_one_is_blamed_that_a_route_is_bound_to():
+    server = f"{HTTPS}, tls: {{mode: SIMPLE, credentialName: shop-tls}}"
+    other = gateway(server.replace("shop.", "other.")).replace("name: front", "name: another")
+    own = gateway(server.replace("shop.", "shopp."))
+    found = ask(world_of(SHOP, DOOR, other, own, routes()), URL.replace("http", "https"), source="outside")
+    assert (found.flag, blamed(found), found.fix) == (
+        "NR",
+        "Gateway/front",
+        "add shop.example.com to the hosts of a server",
+    )

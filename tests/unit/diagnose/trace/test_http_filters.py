@@ -142,3 +142,29 @@ def test_upgrades_that_nobody_allows_are_refused():
     found = ask(world_of(SHOP), "http://server/", headers=headers)
     assert (found.status, found.details) == (403, "upgrade_failed")
     assert ask(world_of(SHOP), "http://server/", headers={**headers, "upgrade": "WebSocket"}).outcome == "delivered"
+
+
+def test_what_an_authorizer_answers_may_be_said():
+    world = world_of(SHOP, CUSTOM, JUDGE, config=provider())
+    found = ask(world, "http://server/asked/x", authorizer=401)
+    assert (found.outcome, found.status, found.flag, found.details) == ("denied", 401, "UAEX", "ext_authz_denied")
+    assert (found.certain, blamed(found)) == (True, "AuthorizationPolicy/asked")
+    allowed = ask(world, "http://server/asked/x", authorizer=200)
+    assert (allowed.outcome, allowed.certain) == ("delivered", True)
+    broken = ask(world, "http://server/asked/x", authorizer=500)
+    assert (broken.status, broken.details) == (403, "ext_authz_error")
+
+
+@pytest.mark.parametrize("config", [provider(), {}])
+def test_an_authorizer_that_cannot_be_used_denies_for_certain(config):
+    found = ask(world_of(SHOP, CUSTOM, config=config), "http://server/asked")
+    assert (found.outcome, found.status, found.certain) == ("denied", 403, True)
+    assert blamed(found) == "AuthorizationPolicy/asked"
+
+
+def test_of_two_rate_limits_the_one_of_the_port_is_blamed():
+    other = limit(9).replace("name: limit,", "name: a-limit,").replace("stat_prefix: x", "stat_prefix: other")
+    other = other.replace("listener: {filterChain", "listener: {portNumber: 9000, filterChain")
+    own = limit(1).replace("listener: {filterChain", "listener: {portNumber: 8080, filterChain")
+    found = ask(world_of(SHOP, other, own), "http://server/", earlier=1)
+    assert (found.flag, blamed(found)) == ("RL", "EnvoyFilter/limit")

@@ -104,3 +104,31 @@ def test_a_token_is_taken_off_unless_it_is_forwarded():
 def test_without_a_time_expiry_is_something_the_verdict_hangs_on():
     found = ask(world_of(SHOP, policies()), "http://server/", headers=token(exp=seconds(-1)))
     assert (found.outcome, found.certain) == ("delivered", False)
+
+
+PARTNERS = """
+---
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: a-partner, namespace: web}
+spec:
+  selector: {matchLabels: {app: server}}
+  jwtRules: [{issuer: partner.example.com, jwks: '{"keys": []}', fromHeaders: [{name: x-partner}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    "headers", [token(key=OTHER), token(iss="stranger"), {"authorization": "Bearer no-token"}, token(exp=seconds(-1))]
+)
+def test_the_policy_is_blamed_that_looked_at_the_token(headers):
+    found = ask(world_of(SHOP, policies(), PARTNERS, now=NOW), "http://server/", headers=headers)
+    assert (found.status, blamed(found)) == (401, "RequestAuthentication/tokens")
+
+
+def test_algorithms_that_nobody_knows_are_refused_first():
+    head, payload, signature = token()["authorization"].split(".")
+    unsigned = jwt.utils.base64url_encode(b'{"alg": "none"}').decode()
+    for text in (f"Bearer {unsigned}.{payload}.{signature}", f"Bearer {unsigned}.{payload}."):
+        found = ask(world_of(SHOP, policies(), now=NOW), "http://server/", headers={"authorization": text})
+        assert found.details == "jwt_authn_access_denied{Jwt_header_[alg]_is_not_supported}"
+    assert head.startswith("Bearer ")

@@ -134,3 +134,15 @@ def test_conditions_of_http_fail_for_connections():
     caller = Caller(peer=CALLER.peer)
     assert not decide({"urlPath": {"path": {"prefix": "/"}}}, ANY, caller)
     assert decide({"destinationPort": 8080}, ANY, caller)
+
+
+def test_a_rule_about_another_path_is_farther_than_one_about_another_caller():
+    other = policy('rules: [{to: [{operation: {paths: ["/a"], methods: [GET]}}]}]', name="about-a")
+    own = policy(
+        'rules: [{from: [{source: {principals: ["x"]}}], to: [{operation: {paths: ["/z"]}}],'
+        " when: [{key: 'request.headers[x-pass]', values: [y]}]}]",
+        name="of-others",
+    )
+    found = ask(world_of(SHOP, other, own), "http://server/z")
+    assert (found.outcome, blamed(found)) == ("denied", "AuthorizationPolicy/of-others")
+    assert blamed(ask(world_of(SHOP, other, own), "http://server/a", method="PUT")) == "AuthorizationPolicy/about-a"
