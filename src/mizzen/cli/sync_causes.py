@@ -1,8 +1,8 @@
 """`mizzen proxy-status --explain`: why proxies have not what they were sent, and what to do next.
 
 In: control planes with their pages and metrics, and of a local mesh its pods. Out: findings as text, JSON or YAML. What
-a proxy holds is compared with what it would be sent now, for the proxy that was named and for those not in step; an
-Envoy that cannot be reached is left out of that.
+a proxy holds is compared with what it would be sent now, for the proxy that was named and for those not in step; of
+others, as far as they are few, only differences are told. An Envoy that cannot be reached is left out of that.
 """
 
 import datetime
@@ -32,13 +32,16 @@ def explain(planes: Sequence[Plane], pod: str, *, namespace: str, reach: Reach, 
     only = _full_name(pod, expected, namespace)
     statuses = [plane.statuses("" if only else namespace) for plane in planes]
     connected = {proxy.name for answer in statuses for proxy in answer.proxies}
-    told = [_told(plane, answer) for plane, answer in zip(planes, statuses, strict=True)]
     now = datetime.datetime.now(datetime.UTC)
+    told = [_told(plane, answer, now) for plane, answer in zip(planes, statuses, strict=True)]
     findings = [finding for each in told for finding in scope.explain(each, now=now)]
     findings += scope.explain_absent(connected, [only] if only else expected)
     if only:
         findings = [finding for finding in findings if only in finding.proxies]
-    drift = _drift(planes, [only] if only else _suspects(findings), expected, reach)
+    suspects = [only] if only else _suspects(findings)
+    others = [] if only else sorted(connected.intersection(expected).difference(suspects))[: _COMPARED - len(suspects)]
+    drift = _drift(planes, suspects, expected, reach)
+    drift |= {name: kinds for name, kinds in _drift(planes, others, expected, reach).items() if kinds}
     if output == "table":
         click.echo(text.render(findings, drift, len(connected)), nl=False)
         return
@@ -47,17 +50,19 @@ def explain(planes: Sequence[Plane], pod: str, *, namespace: str, reach: Reach, 
     click.echo(plain, nl=False)
 
 
-def _told(plane: Plane, answer: Statuses) -> "Told":
+def _told(plane: Plane, answer: Statuses, now: datetime.datetime) -> "Told":
     from mizzen.diagnose.sync_causes import scope, timing
 
     try:
         problems = json.loads(plane.page("problems"))
     except ValueError:
         problems = {}  # Another control plane has no such page.
+    metrics = plane.metrics()
     return scope.Told(
         proxies=answer.proxies,
         problems=problems if isinstance(problems, dict) else {},
-        timings=timing.read_timings(plane.metrics()),
+        timings=timing.read_timings(metrics),
+        load=timing.read_load(metrics, now.timestamp()),
     )
 
 

@@ -43,6 +43,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     problems: Mapping[str, Any] = {}
     """Its page `problems`."""
     timings: tuple[Timing, ...] = ()
+    load: tuple[str, ...] = ()
+    """What else says how busy it is."""
 
 
 def explain(told: Told, *, now: datetime.datetime) -> list[Finding]:
@@ -140,8 +142,8 @@ def _held_up(told: Told, url: str, stale: list[tuple[str, TypeStatus]], watching
         watching=watching,
         culprit="control plane",
         why=why,
-        evidence=tuple(map(str, told.timings)),
-        next="compare its CPU with its limit, and what causes pushes: `pilot_push_triggers` of /metrics",
+        evidence=(*map(str, told.timings), *told.load),
+        next="compare its CPU with its limit, and find the objects behind most pushes: `mizzen dashboard ui`",
     )
 
 

@@ -1,7 +1,8 @@
 """Where the time of pushes goes, by the control plane's own metrics.
 
 In: the text of `/metrics`. Out: `Timing`s of the stages between a change and its acknowledgement, with a name for the
-setting or the resource that each is bounded by. Quantiles are upper bounds of the buckets that they fall in.
+setting or the resource that each is bounded by, and what else says how busy the control plane is. Quantiles are upper
+bounds of the buckets that they fall in.
 """
 
 import math
@@ -12,6 +13,8 @@ import msgspec
 
 _SAMPLE = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)")
 _BOUND = re.compile(r'(?:^|,)\s*le="([^"]*)"')
+_CAUSE = re.compile(r'(?:^|,)\s*type="([^"]*)"')
+_SHOWN = 5
 _STAGES = (
     ("pilot_debounce_time", "changes wait for more changes", "PILOT_DEBOUNCE_AFTER and PILOT_DEBOUNCE_MAX"),
     ("pilot_proxy_queue_time", "pushes wait for their turn", "CPU, and PILOT_PUSH_THROTTLE"),
@@ -57,7 +60,31 @@ def slowest(timings: tuple[Timing, ...]) -> Timing | None:
     return max(slow, key=lambda timing: timing.mean, default=None)
 
 
+def read_load(text: str, now: float) -> tuple[str, ...]:
+    """How busy it is: CPU since its start, and pushes by what caused them. `now` is in seconds since the epoch."""
+    samples = list(_samples(text))
+    return tuple(line for line in (_cpu(samples, now), _causes(samples)) if line)
+
+
 Sample = tuple[str, str, float]
+
+
+def _cpu(samples: list[Sample], now: float) -> str:
+    known = {name: value for name, labels, value in samples if name.startswith("process_") and not labels}
+    used, started = known.get("process_cpu_seconds_total"), known.get("process_start_time_seconds")
+    if used is None or started is None or now <= started:
+        return ""
+    return f"process_cpu_seconds_total: {used / (now - started):.2f} of a core on average since its start"
+
+
+def _causes(samples: list[Sample]) -> str:
+    counts: dict[str, float] = {}
+    for name, labels, value in samples:
+        cause = _CAUSE.search(labels) if name == "pilot_push_triggers" else None
+        if cause is not None and value:
+            counts[cause[1]] = counts.get(cause[1], 0.0) + value
+    most = sorted(counts.items(), key=lambda pair: -pair[1])[:_SHOWN]
+    return "pilot_push_triggers: " + ", ".join(f"{cause} {count:g}" for cause, count in most) if most else ""
 
 
 def _samples(text: str) -> Iterator[Sample]:

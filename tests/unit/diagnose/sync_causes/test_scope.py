@@ -156,6 +156,23 @@ def test_timings_are_read_over_all_labels() -> None:
     assert timing.slowest((queue, push, lag)) is push
 
 
+def test_load_is_cpu_and_causes_of_pushes() -> None:
+    text = """\
+process_cpu_seconds_total 30.0
+process_start_time_seconds 1000.0
+pilot_push_triggers{type="endpoint"} 7.0
+pilot_push_triggers{type="config"} 9.0
+pilot_push_triggers{type="secret"} 0.0
+"""
+    assert timing.read_load(text, 1060.0) == (
+        "process_cpu_seconds_total: 0.50 of a core on average since its start",
+        "pilot_push_triggers: config 9, endpoint 7",
+    )
+    assert timing.read_load("", 1060.0) == ()
+    (found,) = findings(STALE, STALE, load=timing.read_load(text, 1060.0))
+    assert found.evidence[0].startswith("process_cpu_seconds_total: 0.50")
+
+
 def test_the_control_plane_is_told_where_its_time_goes() -> None:
     (found,) = findings(STALE, STALE, timings=timing.read_timings(METRICS))
 
