@@ -7,8 +7,9 @@
     subjects      whom an entry is about: Service, subset, host, policy, by the names that it holds
     requests      lines of one request or connection from several proxies, put together
     groups        thousands of entries as a few causes
+    candidates  objects that may be behind a group, by its host
     blame         the object of a group with its file and line, where objects are at hand
     report        rows and JSON
 
-Names of clusters, routes and policies carry most of the answer; `blame` alone needs a `World`.
+Names of clusters, routes and policies carry most of the answer; `candidates` and `blame` alone need a `World`.
 """

@@ -5,11 +5,10 @@ to the same status and flags, the trace's own cause is the answer, and it is con
 names are looked up by the host.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 
 from mizzen.api.meta import Key
+from mizzen.diagnose.access_logs import candidates
 from mizzen.diagnose.access_logs.groups import Group
 from mizzen.diagnose.access_logs.lines import Entry
 from mizzen.diagnose.access_logs.subjects import Subject, parse_rule
@@ -18,12 +17,11 @@ from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import Cause, Trace
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.errors import MizzenError
-from mizzen.incremental import Index
 from mizzen.model import names
 
-_KINDS = ("VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "PeerAuthentication", "EnvoyFilter")
-_indexes = {kind: Index(kind, "all blamed", lambda _key, _object: ((),)) for kind in _KINDS}
 _PASSTHROUGH = "PassthroughCluster"
+_NOBODYS = ("no-route", "no-server-name", "registry-only")
+"""Causes for which it may be that no object is at fault: nobody has spoken for the host."""
 
 
 class Blame(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +89,10 @@ def by_objects(world: World, group: Group) -> Blame:
     traced = _trace(world, group.example)
     if traced is not None and traced.cause is not None and _agrees(traced, group.example):
         return _of_cause(traced.cause, reason=traced.reason, fix=traced.fix, confirmed=True, part=named.part)
+    if traced is not None and group.code in _NOBODYS and _agrees(traced, group.example):
+        return msgspec.structs.replace(named, reason=traced.reason, fix=traced.fix, confirmed=True)
     for kind in group.explanation.kinds or (named.kind,):
-        key = next(_candidates(world, kind, group), None)
+        key = next(candidates.find(world, kind, group), None)
         if key is not None:
             return _placed(world, msgspec.structs.replace(named, kind=kind, host=""), key)
     return named
@@ -136,8 +136,8 @@ def _trace(world: World, entry: Entry) -> Trace | None:
 
 def _request(world: World, entry: Entry) -> Request | None:
     own = world.at(_address(entry.local))
-    if own is not None and own.proxy == "router":
-        source = f"{walk.GATEWAY}{own.reference}"
+    if own is not None and own.proxy == "router" and not entry.is_inbound:
+        return _to_gateway(world, own, entry)
     else:
         client = _client(world, entry)
         if client is None:
@@ -157,6 +157,24 @@ def _request(world: World, entry: Entry) -> Request | None:
         path=entry.path or "/",
         headers=(("host", entry.authority),) if entry.authority else (),
         address="" if entry.is_inbound else _address(entry.local),
+        http2=entry.protocol == "HTTP/2",
+    )
+
+
+def _to_gateway(world: World, gateway: Workload, entry: Entry) -> Request | None:
+    """The same from outside: to the port of the gateway's Service behind which it listens there."""
+    host = _bare(entry.authority) or entry.sni
+    if not host:
+        return None
+    return Request(
+        source=walk.OUTSIDE,
+        scheme="tcp" if entry.is_connection else "http",
+        host=host,
+        port=candidates.service_port(world, gateway, _port(entry.local)),
+        method=entry.method or "GET",
+        path=entry.path or "/",
+        headers=(("host", entry.authority),) if entry.authority else (),
+        address=gateway.addresses[0],
         http2=entry.protocol == "HTTP/2",
     )
 
@@ -184,52 +202,3 @@ def _port(text: str) -> int:
 def _bare(authority: str) -> str:
     host, colon, port = authority.rpartition(":")
     return (host if colon and port.isdecimal() else authority).lower()
-
-
-# -- objects by host --------------------------------------------------------------------------------------------------
-
-
-def _candidates(world: World, kind: str, group: Group) -> Iterator[Key]:
-    """Objects of a kind that concern the group's host; those that say what the cause is about first."""
-    subject = group.subject
-    if kind == "Service":
-        key = Key(kind, *subject.service) if subject.service is not None else None
-        if key is not None and world.object(key) is not None:
-            yield key
-    elif kind in _indexes and world.db is not None:
-        keys = [Key(*found) for found in world.db.lookup(_indexes[kind], ())]
-        fitting = [key for key in keys if _concerns(world, key, subject)]
-        yield from sorted(fitting, key=lambda key: (not _says(world, key, group), key))
-
-
-def _concerns(world: World, key: Key, subject: Subject) -> bool:
-    spec = world.object(key).spec
-    if key.kind in ("PeerAuthentication", "EnvoyFilter"):
-        return subject.service is not None and key.namespace == subject.service[0]
-    if key.kind == "Gateway":
-        hosts = [host.rpartition("/")[2] for server in spec.servers for host in server.hosts]
-    else:
-        hosts = [spec.host] if key.kind == "DestinationRule" else list(spec.hosts)
-    return any(_is_host(names.resolve_host(host, key.namespace, world.domain), subject.host) for host in hosts)
-
-
-def _is_host(written: str, asked: str) -> bool:
-    """Whether an object's host means the one of the lines, which may be short."""
-    return names.matches(written, asked) or ("." not in asked and written.startswith(f"{asked}."))
-
-
-_WORDS = {
-    "fault-abort": "abort=Abort",
-    "fault-delay": "delay=Delay",
-    "timeout": "timeout=",
-    "try-timeout": "per_try_timeout=",
-    "overflow": "connection_pool=ConnectionPool",
-    "local-limit": "ratelimit",
-    "global-limit": "ratelimit",
-}
-"""What stands in the object that causes it, as its value prints."""
-
-
-def _says(world: World, key: Key, group: Group) -> bool:
-    wanted = f"name='{group.subject.subset}'" if group.code == "empty-subset" else _WORDS.get(group.code, "")
-    return wanted in repr(world.object(key).spec)

@@ -20,7 +20,7 @@ _ALWAYS = 3
 """So many closed connections without one good answer are no accident."""
 _AT_ONCE = 1000
 """Milliseconds within which a server closes that does not want the connection."""
-_HOSTS = 20
+_HOSTS = 50
 """Beyond so many hosts that no cluster knows, the rest is one group: somebody tries names."""
 _NO_CHAIN = frozenset({"plain-to-strict", "tls-unknown-to-server", "no-server-name"})
 _UNKNOWN = frozenset({"no-route", "no-server-name", "registry-only"})

@@ -146,8 +146,8 @@ def test_hosts_that_somebody_makes_up_are_told_once() -> None:
 
     made_up = [unknown(f"www{n}.example.com") for n in range(300)]
     found, _ = groups.group([*made_up, unknown("shop.example.com"), unknown("shop.example.com")])
-    assert len(found) == 21
-    assert [(g.count, g.hosts) for g in found if g.hosts > 1] == [(281, 281)]
+    assert len(found) == 51
+    assert [(g.count, g.hosts) for g in found if g.hosts > 1] == [(251, 251)]
     assert [str(g.subject) for g in found if g.count == 2] == ["shop.example.com:8080"]
 
 

@@ -1,0 +1,117 @@
+"""Objects that may be behind a group, looked up by its host.
+
+In: a world, a kind and a `Group`. Out: keys, the likeliest first: those that concern the host, and of these the ones
+that say something of the cause, as a timeout does of timeouts.
+"""
+
+from collections.abc import Iterator
+
+from mizzen.api.meta import Key
+from mizzen.diagnose.access_logs.groups import Group
+from mizzen.diagnose.access_logs.subjects import Subject
+from mizzen.diagnose.trace import names as addresses
+from mizzen.diagnose.trace.world import Workload, World
+from mizzen.incremental import Index
+from mizzen.model import names, policies, workloads
+
+_KINDS = ("VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "PeerAuthentication", "EnvoyFilter")
+_indexes = {kind: Index(kind, "all blamed", lambda _key, _object: ((),)) for kind in _KINDS}
+_SPACED = ("PeerAuthentication", "EnvoyFilter")
+"""Kinds that concern whole namespaces."""
+_ACTIONS = {"authorizer-denies": "CUSTOM", "authorizer-fails": "CUSTOM", "denied-by-default": "ALLOW"}
+_WORDS = {
+    "fault-abort": "abort=Abort",
+    "fault-delay": "delay=Delay",
+    "timeout": ", timeout=Duration",
+    "try-timeout": "per_try_timeout=Duration",
+    "overflow": "connection_pool=ConnectionPool",
+    "local-limit": "ratelimit",
+    "global-limit": "ratelimit",
+    "limiter-fails": "ratelimit",
+}
+"""What stands in the object that causes it, as its value prints."""
+
+
+def find(world: World, kind: str, group: Group) -> Iterator[Key]:
+    """Objects of a kind that concern the group."""
+    subject = group.subject
+    if kind == "Service":
+        key = Key(kind, *subject.service) if subject.service is not None else None
+        if key is not None and world.object(key) is not None:
+            yield key
+    elif kind in ("AuthorizationPolicy", "RequestAuthentication"):
+        yield from _policies(world, kind, group)
+    elif kind in _indexes and world.db is not None:
+        keys = [Key(*found) for found in world.db.lookup(_indexes[kind], ())]
+        fitting = [key for key in keys if _concerns(world, key, group)]
+        yield from sorted(fitting, key=lambda key: (not _says(world, key, group), key))
+
+
+def service_port(world: World, pod: Workload, port: int) -> int:
+    """The port of the Service behind which a pod listens on a port; that port where there is none."""
+    for key, service in addresses.services(world):
+        if key.namespace == pod.namespace and service.spec.selector:
+            for each in service.spec.ports:
+                for target in addresses.behind(world, key, service, each.port) or ():
+                    if target.port == port and target.address in pod.addresses:
+                        return each.port
+    return port
+
+
+def _policies(world: World, kind: str, group: Group) -> Iterator[Key]:
+    """Policies that apply to the pod that refused."""
+    server = _server(world, group)
+    if server is None or world.db is None:
+        return
+    labels = workloads.freeze(server.labels)
+    if kind == "RequestAuthentication":
+        for rule in policies.request_authentications(world.db, server.namespace, labels):
+            yield Key(kind, rule.metadata.namespace, rule.metadata.name)
+        return
+    wanted = _ACTIONS.get(group.code)
+    for policy in policies.authorization_policies(world.db, server.namespace, labels):
+        if wanted is None or policy.spec.action == wanted:
+            yield Key(kind, policy.metadata.namespace, policy.metadata.name)
+
+
+def _server(world: World, group: Group) -> Workload | None:
+    """The pod whose proxy refused: the one that wrote the example."""
+    entry = group.example
+    own = world.at(entry.local.rpartition(":")[0])
+    return own if own is not None else world.at(entry.upstream.rpartition(":")[0])
+
+
+def _concerns(world: World, key: Key, group: Group) -> bool:
+    spec, subject = world.object(key).spec, group.subject
+    if key.kind in _SPACED:
+        return subject.service is not None and key.namespace == subject.service[0]
+    if key.kind == "Gateway":
+        hosts = {host.rpartition("/")[2] for server in spec.servers for host in server.hosts} - {"*"}
+    elif key.kind == "VirtualService":
+        hosts = {*spec.hosts, *_destinations(spec)} - {"*"}
+    else:
+        hosts = {spec.host} if key.kind == "DestinationRule" else set(spec.hosts)
+    written = [names.resolve_host(host, key.namespace, world.domain) for host in hosts]
+    return any(_is_host(host, asked) for host in written for asked in _asked(subject, group))
+
+
+def _destinations(spec: object) -> Iterator[str]:
+    for route in getattr(spec, "http", ()):
+        yield from (each.destination.host for each in route.route if each.destination is not None)
+
+
+def _asked(subject: Subject, group: Group) -> Iterator[str]:
+    yield subject.host
+    authority = group.example.authority.partition(":")[0].lower()
+    if authority:
+        yield authority
+
+
+def _is_host(written: str, asked: str) -> bool:
+    """Whether an object's host means the one of the lines, which may be short."""
+    return names.matches(written, asked) or ("." not in asked and written.startswith(f"{asked}."))
+
+
+def _says(world: World, key: Key, group: Group) -> bool:
+    wanted = f"name='{group.subject.subset}'" if group.code == "empty-subset" else _WORDS.get(group.code, "")
+    return wanted in repr(world.object(key).spec)
