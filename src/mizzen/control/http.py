@@ -150,7 +150,13 @@ class Server:
 
     async def stop(self) -> None:
         """Accept no more, end all connections."""
+        server = self._runner.server
+        open_now = [connection.transport for connection in server.connections] if server is not None else []
         await self._runner.cleanup()
+        if self._context is not None:
+            for transport in filter(None, open_now):
+                transport.abort()  # For TLS's own way to close, the other side would have to answer.
+            await asyncio.sleep(0)
 
 
 def port_refused(flag: str, address: Address, reason: str) -> MizzenError:
