@@ -4,10 +4,12 @@ import collections
 import os
 import pathlib
 import shutil
+import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import counted_app
+import dashboards
 import pytest
 from eventually import eventually_blocking
 from local_mesh import LocalMesh, running
@@ -77,7 +79,14 @@ spec:
             bank: {value: "'b'"}
         - match: {metric: RESPONSE_SIZE}
           disabled: true
+        - match: {metric: TCP_OPENED_CONNECTIONS}
+          tagOverrides:
+            source_version: {operation: REMOVE}
+            source_app: {value: "'mine'"}
 """
+
+STANDARD = ("istio_request", "istio_response", "istio_tcp")
+"""How the names of Istio's standard metrics begin."""
 
 Labels = frozenset[tuple[str, str]]
 Series = dict[Labels, float]
@@ -100,13 +109,12 @@ class Counted(LocalMesh):
         script = (
             "import urllib.request as u; print(u.urlopen('http://127.0.0.1:15020/stats/prometheus').read().decode())"
         )
-        found: dict[str, Series] = collections.defaultdict(dict)
-        for family in text_string_to_metric_families(self.in_pod(pod, "python3", "-c", script).stdout):
-            for sample in family.samples:
-                labels = frozenset(sample.labels.items())
-                assert labels not in found[sample.name], sample
-                found[sample.name][labels] = sample.value
-        return found
+        return read(self.in_pod(pod, "python3", "-c", script).stdout)
+
+    def own_metrics(self) -> dict[str, Series]:
+        """The control plane's."""
+        with urllib.request.urlopen(f"http://{self.state.control_plane.monitoring}/metrics", timeout=10) as answer:
+            return read(answer.read().decode())
 
     def settled(self, pod: str, requests: float, connections: float = 0) -> dict[str, Series]:
         """The metrics once so many are in all of them: Envoy flushes histograms every five seconds."""
@@ -119,6 +127,20 @@ class Counted(LocalMesh):
             return found if done and closed >= connections else None
 
         return eventually_blocking(check, 20)
+
+
+def read(text: str) -> dict[str, Series]:
+    """Series by the name that Prometheus knows them under; a duplicate would be an error to it."""
+    names = {line.partition("{")[0].partition(" ")[0] for line in text.splitlines()}
+    found: dict[str, Series] = collections.defaultdict(dict)
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            # The parser, not Prometheus, lets every counter's name end like this.
+            name = sample.name if sample.name in names else sample.name.removesuffix("_total")
+            labels = frozenset(sample.labels.items())
+            assert labels not in found[name], sample
+            found[name][labels] = sample.value
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +216,22 @@ def test_every_request_and_connection_is_counted_under_istios_labels(mesh: Count
     check_server(mesh.settled("server", 22, 7))
 
 
+@pytest.mark.parametrize(("pod", "requests", "connections"), [("client", 5, 1), ("server", 4, 2)])
+def test_there_are_no_more_series_than_istio_makes(
+    mesh: Counted, pod: str, requests: int, connections: int, record_property: Any
+) -> None:
+    """By Istio's rule one for each set of labels: of the traffic above, so many of requests and of connections."""
+    bounds = 19  # of Istio's histograms, and beside them infinity, sum and count
+    expected = requests * (1 + 3 * (bounds + 3)) + connections * 4
+    found = sum(len(series) for name, series in mesh.scrape(pod).items() if name.startswith(STANDARD))
+    kept = read(observer.ask_envoy(mesh.pod(pod), "/stats/prometheus"))
+    in_memory = sum(len(series) for name, series in kept.items() if name.startswith(STANDARD))
+    record_property("series", f"{pod}: Istio {expected}, told {found}, in Envoy's memory {in_memory}")
+    print(f"series of {pod}: {expected} by Istio's rule, {found} told, {in_memory} in Envoy's memory")
+    assert 0 < found <= 2 * expected
+    assert 0 < in_memory <= 2 * expected
+
+
 def check_client(found: dict[str, Series], outside: str) -> None:
     unreached = {
         "destination_service": "nobody.counted.svc.cluster.local",
@@ -259,6 +297,26 @@ def test_sizes_are_those_of_the_messages(mesh: Counted) -> None:
     assert found["istio_response_bytes_sum"][series] / 4 == pytest.approx(60000, rel=0.1)
 
 
+@pytest.mark.parametrize("tool", ["GRAFANA", "KIALI", "PROXY_ITSELF"])
+def test_dashboards_find_what_they_ask_of_proxies(mesh: Counted, tool: str) -> None:
+    for pod in ("client", "server"):
+        found = mesh.scrape(pod)
+        missing = {name for name in getattr(dashboards, tool) if not found.get(name)}
+        assert missing == set(), pod
+        for name, asked in getattr(dashboards, tool).items():
+            for series in found[name]:
+                assert set(asked) <= {label for label, _ in series}, (pod, name)
+        assert not found.keys() & set(dashboards.UNREACHABLE)
+
+
+def test_dashboards_find_what_they_ask_of_the_control_plane(mesh: Counted) -> None:
+    found = mesh.own_metrics()
+    assert {name for name in dashboards.CONTROL_PLANE if not found.get(name)} == set()
+    for name, asked in dashboards.CONTROL_PLANE.items():
+        for series in found[name]:
+            assert {label for label, _ in series} == set(asked), name
+
+
 def listener_updates(mesh: Counted, pod: str) -> int:
     pattern = r"^listener_manager\.lds\.update_success$"
     return sum(observer.counters(mesh.pod(pod), pattern).values())
@@ -315,3 +373,13 @@ def test_telemetry_changes_labels_and_metrics_and_nothing_else(mesh: Counted) ->
         unchanged = {**http(203), **(SENDS if pod == "client" else TAKES)}
         whole = labels(SERVER, CLIENT, SERVICE, unchanged)
         assert found["istio_request_bytes_count"][whole] - before["istio_request_bytes_count"].get(whole, 0) == 9
+    assert mesh.call("client", "tcp", "server", 9000, 3, 300, 700) == "700 " * 3
+    check_changed_source(mesh.settled("server", 0, 10))
+
+
+def check_changed_source(found: dict[str, Series]) -> None:
+    """Of TCP's source one label is gone and one another, in the one metric that says so."""
+    opened = {**TAKES, **CLIENT, **SERVICE, **TCP, "source_app": "mine"}
+    del opened["source_version"]
+    assert found["istio_tcp_connections_opened_total"][labels(opened)] == 3
+    assert found["istio_tcp_connections_closed_total"][labels(TAKES, CLIENT, SERVICE, TCP)] == 8

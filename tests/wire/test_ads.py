@@ -153,10 +153,13 @@ async def test_a_rejection_is_known_and_keeps_nobody_else_waiting(delta):
         other = serving.discovery.connections.find("good")
         await eventually(lambda: other.types()[0].state is State.SYNCED)
         assert metrics.REJECTS.value("lds") == rejects + 1
+        series = {"node": front.proxy.id, "err": "Internal"}
+        assert REGISTRY.get_sample_value("pilot_xds_lds_reject", series) == 1
         await bad.read_nothing()
         serving.set(LISTENER, "l", "3")
         await bad.read_acked()
         await eventually(lambda: front.types()[0].state is State.SYNCED)
+    assert REGISTRY.get_sample_value("pilot_xds_lds_reject", series) is None
 
 
 async def test_a_mesh_that_cannot_be_compiled_for_some_still_serves_the_others():

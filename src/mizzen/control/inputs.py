@@ -16,6 +16,7 @@ from mizzen.api.policy import RequestAuthentication
 from mizzen.api.problems import Problem
 from mizzen.control.jwks import KeySets
 from mizzen.control.mesh import MeshSettings, config_map_key
+from mizzen.control.mesh_size import MeshSize
 from mizzen.control.options import Options
 from mizzen.control.spiffe_bundles import SpiffeBundles
 from mizzen.model.mesh import AUTHORITY_ROOTS, CONTROL_PLANE, MESH, ControlPlane
@@ -58,6 +59,7 @@ class Inputs:
         self._origins: dict[str, Mapping[Key, Origin]] = {}
         self._keys: dict[str, set[Key]] = {}
         """The objects that there are, by kind."""
+        self._size = MeshSize()
         self._compiled: tuple[Problem, ...] = ()
         self.findings: tuple[Finding, ...] = ()
         """What is wrong now, in the order of the sources."""
@@ -124,6 +126,7 @@ class Inputs:
         self._pusher.feed(key, value, _REASONS.get(key.kind, "config"))
         keys = self._keys.setdefault(key.kind, set())
         (keys.discard if value is None else keys.add)(key)
+        self._size.take(key, value)
         if key.kind == "RequestAuthentication":
             found = value if isinstance(value, RequestAuthentication) else None
             self._issuers.pop(key, None)

@@ -29,7 +29,9 @@ SECRET_ERRORS = Counter(
 EXPIRED_NONCES = Counter("pilot_xds_expired_nonce", "Requests that answered an outdated response.", ("type",))
 
 _REJECTS_OF = {
-    word: Counter(f"pilot_xds_{word}_reject", f"{word.upper()} responses that a proxy rejected.")
+    word: Gauge(
+        f"pilot_xds_{word}_reject", f"{word.upper()} responses that connected proxies rejected.", ("node", "err")
+    )
     for word in ("cds", "eds", "lds", "rds")
 }
 
@@ -85,9 +87,20 @@ def count_rejections() -> float:
     return REJECTS.total()
 
 
-def count_rejection(type_url: str) -> None:
-    """One response was rejected."""
+def count_rejection(type_url: str, node: str, error: str) -> None:
+    """One response was rejected, by that proxy and with that code."""
     word = kinds.short_name(type_url)
     REJECTS.labels(word).inc()
     if word in _REJECTS_OF:
-        _REJECTS_OF[word].inc()
+        _REJECTS_OF[word].labels(node, error).inc()
+        _rejections.setdefault(node, set()).add((word, error))
+
+
+_rejections: dict[str, set[tuple[str, str]]] = {}
+"""The series of proxies that have rejected something."""
+
+
+def forget_rejections(node: str) -> None:
+    """A proxy is gone, and its series with it: their number is that of connected proxies at most."""
+    for word, error in _rejections.pop(node, ()):
+        _REJECTS_OF[word].remove(node, error)

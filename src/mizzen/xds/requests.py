@@ -34,9 +34,13 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     message: str
 
+    @property
+    def code_name(self) -> str:
+        """The code's name in gRPC."""
+        return _CODES[self.code] if 0 <= self.code < len(_CODES) else str(self.code)
+
     def __str__(self) -> str:
-        code = _CODES[self.code] if 0 <= self.code < len(_CODES) else str(self.code)
-        return f"{code}:{self.message}"
+        return f"{self.code_name}:{self.message}"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -96,6 +96,8 @@ class Stream:
             if failures:
                 raise failures[0] from None
             _log.debug("ADS: %s went away in the middle of a response", self._id)
+        finally:
+            metrics.forget_rejections(self._proxy.id)
 
     def close(self) -> None:
         """End the stream."""
@@ -158,7 +160,8 @@ class Stream:
             self._wake.set()
 
     def _report_rejection(self, request: Request) -> None:
-        metrics.count_rejection(request.type_url)
+        error = request.rejection.code_name if request.rejection is not None else ""
+        metrics.count_rejection(request.type_url, self._proxy.id, error)
         word = kinds.short_name(request.type_url).upper()
         _log.warning("ADS:%s: ACK ERROR %s %s", word, self._id, request.rejection)
 

@@ -1,0 +1,42 @@
+"""Our metrics that are Istio's have exactly Istio's names, kinds and labels, and those that are not have our name."""
+
+import prometheus_client
+from istio_metrics import METRICS, Metric
+
+from mizzen import observe
+from mizzen.agent import main as agent
+from mizzen.control import main as control_plane
+
+KINDS = {prometheus_client.Gauge: "G", prometheus_client.Histogram: "D"}
+PROGRAMS = (control_plane, agent)
+"""Whose modules have registered their metrics once these are here."""
+
+
+def registered() -> dict[str, Metric]:
+    """All metrics of the control plane and the agent."""
+    found = {}
+    for collector in {*observe.REGISTRY._collector_to_names}:
+        if not isinstance(collector, (observe.Counter, *KINDS)):
+            continue
+        if isinstance(collector, observe.Counter):
+            found[collector.name] = Metric("S", frozenset(collector._labels))
+        else:
+            found[collector._name] = Metric(KINDS[type(collector)], frozenset(collector._labelnames))
+    return found
+
+
+def test_names_kinds_and_labels_are_istios() -> None:
+    found = registered()
+    own = {name for name in found if name.startswith("mizzen_")}
+    assert {name: found[name] for name in found.keys() - own - METRICS.keys()} == {}
+    assert {
+        name: (found[name], METRICS[name]) for name in found.keys() & METRICS.keys() if found[name] != METRICS[name]
+    } == {}
+    assert len(found.keys() & METRICS.keys()) > 60
+
+
+def test_no_counter_is_exposed_under_another_name() -> None:
+    names = {name for name, metric in registered().items() if metric.kind == "S" and not name.endswith("_total")}
+    told = {line.partition("{")[0].partition(" ")[0] for line in observe.render_metrics().decode().splitlines()}
+    assert told & {f"{name}_total" for name in names} == set()
+    assert len(told & names) > 10
