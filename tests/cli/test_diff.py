@@ -9,6 +9,7 @@ from typing import Any
 import cli_runs
 import pytest
 import yaml
+from traffic_certificates import ROOT as ROOT_CERTIFICATE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHOP = ROOT / "samples" / "shop"
@@ -273,3 +274,50 @@ spec:
         - {{destination: {{host: web.shop.svc.cluster.local, port: {{number: 80}}}}, weight: {0}}}
         - {{destination: {{host: door.istio-system.svc.cluster.local, port: {{number: 80}}}}, weight: {1}}}
 """
+
+
+def test_a_certificate_that_is_renewed_is_told_without_its_content(tmp_path: pathlib.Path) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: door\n  namespace: istio-system\n  labels: {istio: door, sidecar.istio.io/inject: 'true'}\n"
+    pod += (
+        "  annotations: {inject.istio.io/templates: gateway}\nspec: {containers: [{name: istio-proxy, image: auto}]}\n"
+    )
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        certificate, key = ROOT_CERTIFICATE.issue("shop.example")
+        secret = {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "door", "namespace": "istio-system"}}
+        secret |= {"type": "kubernetes.io/tls", "stringData": {"tls.crt": certificate, "tls.key": key}}
+        (tmp_path / name / "mesh.yaml").write_text(f"{pod}---\n{SECURED}---\n{yaml.safe_dump(secret)}")
+
+    report = diff(tmp_path / "old", tmp_path / "new")
+
+    (only,) = report["classes"]
+    assert changes(only) == ["kubernetes://door: certificate renewed"]
+    assert (only["forecast"]["effects"], only["forecast"]["tls"]) == (["secrets rotate"], ["secret kubernetes://door"])
+    assert not only["forecast"]["connectionsCut"]
+    assert only["objects"] == ["Secret istio-system/door changed"]
+
+
+SECURED = """
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: door, namespace: istio-system}
+spec:
+  selector: {istio: door}
+  servers:
+    - port: {number: 443, name: https, protocol: HTTPS}
+      hosts: [shop.example]
+      tls: {mode: SIMPLE, credentialName: door}
+"""
+
+
+def test_a_problem_of_both_states_is_told_once(shop: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (shop / "odd.yaml").write_text(
+        "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: x}\nspec: {odd: 1}\n"
+    )
+    later = shutil.copytree(shop, tmp_path / "later")
+
+    result = cli_runs.run("diff", shop, later)
+
+    assert result.exit_code == 0
+    assert "spec.odd" in result.stderr
+    assert "later" not in result.stderr

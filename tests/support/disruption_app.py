@@ -4,7 +4,7 @@
     disruption_app.py keep SOCKET      opens connections on order, and tells which are still there
 
 Orders come through the Unix socket, one JSON document a connection: `{"open": NAME, "host": …, "port": …, "count": …}`
-opens so many more, `{"check": NAME}` sends a frame over each and says how many came back and how many were cut, after
+opens so many more, in TLS if `tls` is true, `{"check": NAME}` sends a frame over each and says how many came back and how many were cut, after
 which the cut ones are forgotten; `{"close": NAME}` closes them all.
 """
 
@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import json
 import os
+import ssl
 import struct
 import sys
 from typing import Any
@@ -71,8 +72,10 @@ class Kept:
         self.writer = writer
 
     @classmethod
-    async def open(cls, host: str, port: int, authority: str) -> "Kept":
-        reader, writer = await asyncio.open_connection(host, port)
+    async def open(cls, host: str, port: int, authority: str, tls: bool) -> "Kept":
+        context = ssl._create_unverified_context() if tls else None
+        name = authority if tls else None
+        reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
         key = base64.b64encode(os.urandom(16)).decode()
         lines = (f"GET /socket HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\nUpgrade: websocket",)
         more = (f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", "", "")
@@ -103,7 +106,7 @@ class Keeper:
         if "open" in order:
             count = order["count"]
             opened = await asyncio.gather(
-                *(Kept.open(order["host"], order["port"], order["authority"]) for _ in range(count)),
+                *(Kept.open(order["host"], order["port"], order["authority"], order["tls"]) for _ in range(count)),
                 return_exceptions=True,
             )
             good = [one for one in opened if isinstance(one, Kept)]

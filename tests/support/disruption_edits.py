@@ -8,6 +8,8 @@ undoing is an edit like any other.
 from collections.abc import Iterator, Mapping
 
 import msgspec
+import yaml
+from traffic_certificates import ROOT
 
 NETWORKING = "apiVersion: networking.istio.io/v1"
 SECURITY = "apiVersion: security.istio.io/v1"
@@ -194,7 +196,17 @@ spec:
 """
 
 
-def gateway(more: str = "") -> str:
+def credential() -> str:
+    """The Secret of the gateway's server, with a certificate that is new each time."""
+    certificate, key = ROOT.issue("ws.example")
+    content = {"tls.crt": certificate, "tls.key": key}
+    metadata = {"name": "door", "namespace": "istio-system"}
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "stringData": content}
+    )
+
+
+def gateway(more: str = "", tls: str = "") -> str:
     return f"""
 {NETWORKING}
 kind: Gateway
@@ -203,6 +215,9 @@ spec:
   selector: {{app: gateway}}
   servers:
     - {{port: {{number: 80, name: http, protocol: HTTP}}, hosts: ["ws.example"]}}
+    - port: {{number: 443, name: https, protocol: HTTPS}}
+      hosts: [ws.example]
+      tls: {{mode: SIMPLE, credentialName: door{tls}}}
 {more}
 ---
 {NETWORKING}
@@ -225,6 +240,7 @@ START: State = {
     "routes": virtual_service(),
     "rule": destination_rule(),
     "gateway": gateway(),
+    "credential": credential(),
 }
 
 
@@ -414,11 +430,8 @@ def _gateway_edits() -> Iterator[Edit]:
     host = gateway(port).replace('hosts: ["ws.example"]', 'hosts: ["ws.example", "more.example"]')
     yield edit("Gateway: host added", gateway=host)
     yield edit("Gateway: server removed", gateway=gateway())
-    secure = (
-        "    - {port: {number: 443, name: https, protocol: HTTPS}, hosts: [ws.example], "
-        "tls: {mode: SIMPLE, credentialName: door}}"
-    )
-    yield edit("Gateway: server with TLS", gateway=gateway(secure))
+    yield edit("Gateway: version of TLS", gateway=gateway(tls=", minProtocolVersion: TLSV1_3"))
+    yield edit("Secret: certificate renewed", credential=credential())
 
 
 def _mesh_edits() -> Iterator[Edit]:

@@ -1,7 +1,7 @@
 """The mesh of the disruption test: a hundred WebSockets through its Envoys, and states of it that are waited for.
 
 Pods: `client` and `caller` keep WebSockets to `ws` and `side`, over HTTP routes and over plain TCP; `outer` stands
-outside and comes through the gateway. A state of the manifests carries its number as a header of the routes to a host
+outside and comes through the gateway, in plain text and in TLS. A state of the manifests carries its number as a header of the routes to a host
 of its own. It is in force once every Envoy has that route, nothing warms, and all that drains has gone: the drain time
 is two seconds, so that whatever an edit cuts is cut by then.
 """
@@ -43,24 +43,25 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     source: str
     """As probes name it."""
-    door: str = ""
-    """The pod that is connected to in place of the host."""
+    door: int = 0
+    """The port of the gateway's pod that is connected to in place of the host."""
+    tls: bool = False
 
     def probe(self) -> dict[str, Any]:
         """The request by which the forecast is asked about this flow."""
-        url = f"http://{self.host}:{self.port}/socket"
+        url = f"{'https' if self.tls else 'http'}://{self.host}:{self.port}/socket"
         headers = {"connection": "Upgrade", "upgrade": "websocket"}
         return {"name": self.name, "from": self.source, "url": url, "headers": headers}
 
 
 FLOWS = (
-    Flow(name="http", keeper="client", source="client.apps", host="ws.apps", port=80, count=25),
+    Flow(name="http", keeper="client", source="client.apps", host="ws.apps", port=80, count=20),
     Flow(name="tcp", keeper="client", source="client.apps", host="ws.apps", port=9000, count=20),
     Flow(name="side", keeper="client", source="client.apps", host="side.apps", port=8090, count=20),
-    Flow(name="gateway", keeper="outer", source="outside", host="ws.example", port=80, count=25, door="gateway"),
+    Flow(name="gateway", keeper="outer", source="outside", host="ws.example", port=80, count=20, door=8080),
+    Flow(name="secured", keeper="outer", source="outside", host="ws.example", port=443, count=10, door=8443, tls=True),
     Flow(name="other", keeper="caller", source="caller.other", host="ws.apps", port=80, count=10),
 )
-_GATEWAY_PORT = 8080
 
 
 def marker(number: int) -> str:
@@ -167,8 +168,8 @@ class DisruptionMesh:
 
     def _target(self, flow: Flow) -> dict[str, Any]:
         if flow.door:
-            return {"host": self.pod(flow.door).address, "port": _GATEWAY_PORT, "authority": flow.host}
-        return {"host": flow.host, "port": flow.port, "authority": flow.host}
+            return {"host": self.pod("gateway").address, "port": flow.door, "authority": flow.host, "tls": flow.tls}
+        return {"host": flow.host, "port": flow.port, "authority": flow.host, "tls": False}
 
     def check(self, flow: Flow) -> tuple[int, int]:
         """How many are alive, and how many were cut since the last time."""

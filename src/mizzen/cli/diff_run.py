@@ -69,7 +69,8 @@ def compare(asked: Asked) -> report.Report:
     """Everything that differs."""
     with offline.collector_off():
         reader = told.Reader()
-        contents = offline.load((asked.old,)), offline.load((asked.new,))
+        before = offline.load((asked.old,))
+        contents = before, offline.load((asked.new,), before)
         bed = _Bed(asked.dialect, reader, _stand_ins(contents))
         old = bed.enter(contents[0], asked.old_mesh, asked.probes, None)
         new = bed.enter(contents[1], asked.new_mesh, asked.probes, old)

@@ -43,15 +43,19 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def load(paths: Sequence[str]) -> "Contents":
-    """The objects under the paths; problems are told, and a named file that cannot be read is fatal."""
+def load(paths: Sequence[str], known: "Contents | None" = None) -> "Contents":
+    """The objects under the paths; a named file that cannot be read is fatal, and other problems are told.
+
+    Problems that `known` has too, an earlier state of the same objects, are told no second time.
+    """
     from mizzen.sources import files
 
     contents = files.load(paths, sys.stdin.buffer.read)
     for finding in contents.findings:
         if finding.problem.code in _NOT_READ and finding.origin.file in paths:
             raise SourceError(str(finding))
-        click.echo(f"{finding.problem.level}: {finding}", err=True)
+        if known is None or all(finding.problem != each.problem for each in known.findings):
+            click.echo(f"{finding.problem.level}: {finding}", err=True)
     return contents
 
 

@@ -30,6 +30,8 @@ _COMPARE: tuple[tuple[str, Callable[[str, Json | None, Json | None], Iterator[Ch
 )
 _OTHERS: tuple[tuple[str, Kind], ...] = ((resource.SECRET, "secret"), (resource.EXTENSION, "extension"))
 
+_SECRETS = {"tlsCertificate": "certificate", "validationContext": "trusted roots", "genericSecret": "content"}
+
 
 class ProxyClass(msgspec.Struct, frozen=True, kw_only=True):
     """Proxies for which the change is the same."""
@@ -107,10 +109,18 @@ def _compare(url: str, name: str, old: Json | None, new: Json | None) -> Iterato
             yield from compare_one(name, old, new)
     for known, kind in _OTHERS:
         if known == url:
-            action = "added" if old is None else "removed" if new is None else "changed"
-            # What is private prints the same on both sides.
-            text = "; ".join(generic(differences(old, new))) if old is not None and new is not None else ""
-            yield Change(kind=kind, subject=name, action=action, text=text)  # type: ignore[arg-type]
+            yield _other(kind, name, old, new)
+
+
+def _other(kind: Kind, name: str, old: Json | None, new: Json | None) -> Change:
+    """A change of a secret, told without any of its content, or of an extension."""
+    if old is None or new is None:
+        return Change(kind=kind, subject=name, action="added" if old is None else "removed")
+    if kind == "secret":
+        parts = [word for field, word in _SECRETS.items() if old.get(field) != new.get(field)]
+        # What is private prints the same on both sides.
+        return Change(kind=kind, subject=name, action="changed", text=f"{' and '.join(parts) or 'key'} renewed")
+    return Change(kind=kind, subject=name, action="changed", text="; ".join(generic(differences(old, new))))
 
 
 def pushed_bytes(old: Told | None, new: Told, measure: Measure) -> int:

@@ -123,7 +123,9 @@ def render_markdown(report: Report) -> str:
     text = "\n".join(_markdown_lines(report)) + "\n"
     if len(text) <= _LIMIT:
         return text
-    return text[: text.rindex("\n", 0, _LIMIT)] + "\n\n… and more: run `mizzen diff` to see it all.\n"
+    kept = text[: text.rindex("\n", 0, _LIMIT)]
+    closing = "\n\n</details>" if kept.count("<details>") > kept.count("</details>") else ""
+    return f"{kept}{closing}\n\n… and more: run `mizzen diff` to see it all.\n"
 
 
 def _markdown_lines(report: Report) -> Iterator[str]:

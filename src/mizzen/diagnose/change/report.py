@@ -132,8 +132,8 @@ def headline(forecast: Forecast) -> str:
 
 _WORDS: dict[Effect, str] = {
     "pod replaced": "the pods are replaced",
-    "new listener": "new listener: its connections drain",
-    "chains drain": "filter chains drain",
+    "new listener": "new listener: connections of the old one are cut",
+    "chains drain": "filter chains drain: their connections are cut",
     "in place": "in place: no connection is cut",
     "cluster warm-up": "cluster warm-up: no connection is cut",
     "route only": "route only: no connection is cut",
