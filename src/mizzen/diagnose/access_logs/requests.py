@@ -12,6 +12,8 @@ from mizzen.diagnose.access_logs.rules import Finding
 
 _SYMPTOMS = frozenset({"program-answers", "client-gone", "connection-closed", "upstream-reset", "other"})
 """What one side sees of a cause that the other side knows."""
+_HEARD = frozenset({"program-answers", "client-gone"})
+"""Of these, what one proxy hears from the next."""
 _REFUSED = frozenset({"connection-closed", "upstream-reset"})
 """What a client's proxy says of a server that would not have the connection, once it was there."""
 _FAILED_HELLO = frozenset({"tls-to-plain", "tls-refused"})
@@ -28,6 +30,7 @@ class _Known:
 
     def __init__(self, entries: Sequence[Entry], findings: Sequence[Finding | None]) -> None:
         self.causes: dict[str, int] = {}
+        self.nearer: dict[str, int] = {}
         self.servers: dict[Ends, int] = {}
         self.hellos: dict[Ends, int] = {}
         for index, (entry, finding) in enumerate(zip(entries, findings, strict=True)):
@@ -35,6 +38,8 @@ class _Known:
                 continue
             if entry.id and finding.code not in _SYMPTOMS:
                 self.causes.setdefault(entry.id, index)
+            elif entry.id and entry.is_inbound and finding.code not in _HEARD:
+                self.nearer.setdefault(entry.id, index)
             if entry.is_inbound or (entry.is_connection and not entry.cluster):
                 self.servers.setdefault((entry.remote, entry.local), index)
             if finding.code in _FAILED_HELLO:
@@ -46,6 +51,8 @@ class _Known:
         """The entry that explains this one."""
         if finding.code in _SYMPTOMS and entry.id in self.causes:
             return self.causes[entry.id]
+        if finding.code == "program-answers" and entry.id in self.nearer:
+            return self.nearer[entry.id]
         if finding.code in _REFUSED and entry.upstream_local:
             return self.servers.get((entry.upstream_local, entry.upstream), index)
         if finding.code in _UNREADABLE:

@@ -97,6 +97,13 @@ def test_both_sides_of_a_request_are_one_cause() -> None:
     assert codes(other, server) == [("denied-by-default", 1), ("program-answers", 1)]
 
 
+def test_the_server_knows_better_what_became_of_its_program() -> None:
+    details = "upstream_reset_before_response_started{connection_termination}"
+    client = entry(status=503, id="one")
+    server = entry(status=503, id="one", cluster="inbound|8080||", flags=frozenset({"UC"}), details=details)
+    assert codes(client, server) == [("connection-closed", 2)]
+
+
 def test_connections_meet_by_their_addresses() -> None:
     client = entry(
         status=503,
