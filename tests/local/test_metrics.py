@@ -143,14 +143,19 @@ def read(text: str) -> dict[str, Series]:
     return found
 
 
+def deployment(app: str, version: str, namespace: str, program: pathlib.Path) -> str:
+    return DEPLOYMENT.format(app=app, version=version, namespace=namespace, program=program)
+
+
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counted]:
     manifests = tmp_path_factory.mktemp("metrics") / "manifests"
     manifests.mkdir()
     program = pathlib.Path(shutil.copy(counted_app.__file__, manifests / "counted_app.py"))
     pods = (("client", "v1", "counted"), ("server", "v2", "counted"), ("plain", "v1", "outside"))
-    made = [DEPLOYMENT.format(app=app, version=v, namespace=n, program=program) for app, v, n in pods]
-    (manifests / "mesh.yaml").write_text("---".join([MESH, *made]))
+    (manifests / "mesh.yaml").write_text(MESH)
+    for app, version, namespace in pods:
+        (manifests / f"{app}.yaml").write_text(deployment(app, version, namespace, program))
     with running(Counted(manifests, f"metrics-{os.getpid()}")) as local:
         yield local
         assert observer.rejections(local.proxies()) == {}
@@ -383,3 +388,17 @@ def check_changed_source(found: dict[str, Series]) -> None:
     del opened["source_version"]
     assert found["istio_tcp_connections_opened_total"][labels(opened)] == 3
     assert found["istio_tcp_connections_closed_total"][labels(TAKES, CLIENT, SERVICE, TCP)] == 8
+
+
+def test_series_name_whom_they_count_when_the_peer_has_gone_and_another_came(mesh: Counted) -> None:
+    closed = "istio_tcp_connections_closed_total"
+    before = mesh.scrape("server")[closed]
+    assert before[labels(TAKES, CLIENT, SERVICE, TCP)] == 8
+    (mesh.manifests / "client.yaml").unlink()
+    eventually_blocking(lambda: not mesh.pods("client"), 60)
+    heir = deployment("heir", "v3", "counted", pathlib.Path(mesh.program))
+    (mesh.manifests / "heir.yaml").write_text(heir)
+    eventually_blocking(lambda: mesh.pods("heir") and mesh.pod("heir").ready, 90)
+    assert mesh.call("heir", "tcp", "server", 9000, 2, 300, 700) == "700 " * 2
+    found = mesh.settled("server", 0, sum(before.values()) + 2)[closed]
+    assert found == before | {labels(TAKES, workload("source", "heir", "v3"), SERVICE, TCP): 2}
