@@ -1,7 +1,7 @@
 """Real Envoys for tables of tests: one stands for the client, and for the sidecars of all pods that it may reach.
 
 Everything is what the world of a table holds for these proxies, in dialect `envoy`. Changed is what one process on one
-machine must change: addresses `10.x.y.z` become `127.x.y.z` in all resources alike, listeners bind the addresses that
+machine must change: networks `10.x` become others of `127` in all resources alike, listeners bind the addresses that
 the capture would lead to them, clusters towards programs lead to echo servers, names of one sidecar's clusters and
 secrets are told from another's, and access logs tell Envoy's reasons.
 """
@@ -9,6 +9,7 @@ secrets are told from another's, and access logs tell Envoy's reasons.
 import asyncio
 import contextlib
 import json
+import os
 import pathlib
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -25,12 +26,14 @@ from mizzen.diagnose.trace.world import Workload, World
 ID = "x-expectation"
 _MANAGER = "envoy.filters.network.http_connection_manager"
 _LOGGER = "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog"
-_ADDRESS = re.compile(r"\b10\.(\d+\.\d+\.\d+)\b")
+_ADDRESS = re.compile(r"\b10\.(\d+)\.(\d+\.\d+)\b")
+_SHIFT = os.getpid()
+"""Tests that run at the same time have addresses of their own."""
 
 
 def here(address: str) -> str:
     """The address of this machine that stands for one of the mesh."""
-    return _ADDRESS.sub(r"127.\1", address)
+    return _ADDRESS.sub(lambda found: f"127.{(int(found[1]) + _SHIFT) % 256}.{found[2]}", address)
 
 
 class Bench:

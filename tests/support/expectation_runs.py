@@ -18,7 +18,7 @@ from expectation_envoys import ID, Bench, here
 from yarl import URL
 
 from mizzen.cli.test import Table
-from mizzen.diagnose.expectations import asking, checks, seen
+from mizzen.diagnose.expectations import asking, checks, running, seen
 from mizzen.diagnose.expectations.tables import Case, Expect
 from mizzen.diagnose.trace import names, request, verdict
 from mizzen.diagnose.trace.world import Workload, World
@@ -169,6 +169,12 @@ async def calling(world: World, client: Workload, folder: pathlib.Path) -> Async
 def _gateway(world: World) -> Workload:
     """The gateway of the table: the one that listens."""
     return next(pod for pod in world.gateways() if world.holdings(pod).listeners)
+
+
+def foretold(file: pathlib.Path) -> list[str]:
+    """Tests of the table that do not hold for `mizzen test` itself."""
+    table = Table(str(file))
+    return [result.case.title for result in running.run(table.suite, table.world({}), {}) if not result.holds]
 
 
 async def compare(file: pathlib.Path, folder: pathlib.Path) -> tuple[int, list[str]]:
