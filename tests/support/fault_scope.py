@@ -116,6 +116,10 @@ HEALTHY = of_family(
     fault("well-address", url="http://well-address.example.com:8080/", address="near"),
     fault("well-from-outside", serving("well-from-outside"), url="http://well-from-outside.traffic/", source="outer"),
     fault("well-guarded", url="http://guarded.guarded/nothing-is-said-of-this"),
+    fault("well-slashes", url="http://guarded.guarded//deny-path"),
+    fault("well-escaped-slash", url="http://guarded.guarded/x/..%2Fdeny-path"),
+    _well("well-dots", "match: [{uri: {exact: /only}}], TO", url="http://well-dots/x/../%6Fnly"),
+    fault("well-malformed", serving("well-malformed"), url="http://well-malformed/a%00b"),
     fault("well-allowed", url="http://walled.walled/open/door"),
     fault(
         "well-subset",

@@ -61,6 +61,8 @@ DENIALS = of_family(
     _denied("deny-suffix", "paths: ['*/deny-suffix']", path="/any/deny-suffix"),
     _denied("deny-exact", "paths: ['/deny-exact']", path="/deny-exact?with=query"),
     _denied("deny-dots", "paths: ['/deny-dots/x']", path="/a/../deny-dots/./x"),
+    _denied("deny-encoded", path="/%64eny%2Dencoded"),
+    _denied("deny-backslash", "paths: ['/deny-backslash/x']", path="/deny-backslash\\x"),
     _denied("deny-method", "paths: ['/deny-method'], methods: [DELETE]", method="DELETE"),
     _denied("deny-principal", rest=f"from: [{{source: {{principals: ['{_CLIENT}']}}}}]"),
     _denied("deny-namespace", rest="from: [{source: {namespaces: [traffic]}}]"),

@@ -4,11 +4,12 @@ In: a hop, the connection manager's configuration and the message. Out: the answ
 the action; one that changes what routes match (a token's claims) has the route chosen anew, as Envoy does.
 """
 
-import posixpath
+from typing import Any
 
 import msgspec
 
 from mizzen.diagnose import dump
+from mizzen.diagnose.authorization.paths import Normalization, SeenPath, normalize_path
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace import actions, branches, http_filters, routes, virtual_hosts
 from mizzen.diagnose.trace.hop import Hop
@@ -20,7 +21,11 @@ from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Visit
 def serve(hop: Hop, manager: Json, message: Message) -> Answer:
     """What becomes of the request."""
     name, configuration = _configuration(hop, manager)
-    client, message = _client(hop, manager, _trusted(manager, _normalized(manager, message)))
+    seen = _seen_path(manager, message)
+    if seen.fate != "seen":
+        return _unseen(hop, seen)
+    message = _normalized(manager, msgspec.structs.replace(message, path=seen.text))
+    client, message = _client(hop, manager, _trusted(manager, message))
     hop = msgspec.structs.replace(hop, peer=msgspec.structs.replace(hop.peer, client=client))
     refused = _upgrade(hop, manager, message)
     if refused is not None:
@@ -100,15 +105,41 @@ def _normalized(manager: Json, message: Message) -> Message:
     """The request as the connection manager rewrites it before anything else looks at it."""
     if manager.get("stripAnyHostPort") is True or manager.get("stripMatchingHostPort") is True:
         message = msgspec.structs.replace(message, authority=virtual_hosts.strip_port(message.authority))
-    path, mark, query = message.path.partition("?")
-    if manager.get("normalizePath") is True and path.startswith("/"):
-        trailing = "/" if path.endswith(("/", "/.", "/..")) and path != "/" else ""
-        flat = posixpath.normpath(path).replace("//", "/") if "/." in path else path
-        path = flat if flat.endswith("/") or flat == path else flat + trailing
-    if manager.get("mergeSlashes") is True:
-        while "//" in path:
-            path = path.replace("//", "/")
-    return msgspec.structs.replace(message, path=path + mark + query)
+    return message
+
+
+def _seen_path(manager: Json, message: Message) -> SeenPath:
+    """The path as everything after the connection manager sees it."""
+    if not message.path.startswith("/"):
+        return SeenPath(message.path)
+    escaped: Any = dump.text(manager, "path_with_escaped_slashes_action")
+    how = Normalization(
+        normalize=manager.get("normalizePath") is True,
+        merge_slashes=manager.get("mergeSlashes") is True,
+        escaped_slashes=escaped if escaped in _ESCAPED_SLASHES else "KEEP_UNCHANGED",
+    )
+    return normalize_path(message.path, how)
+
+
+_ESCAPED_SLASHES = ("REJECT_REQUEST", "UNESCAPE_AND_FORWARD", "UNESCAPE_AND_REDIRECT")
+
+
+def _unseen(hop: Hop, seen: SeenPath) -> Answer:
+    """A path that no route sees: it is refused, or its caller is sent to the path without escaped slashes."""
+    redirected = seen.fate == "redirected-path"
+    reason = f"the path has escaped slashes; without them it is {seen.text}" if redirected else "the path is malformed"
+    hop.journal.note(hop.side, "route", reason, state="ok" if redirected else "fails")
+    answer = Answer(
+        outcome="redirected" if redirected else "denied",
+        status=307 if redirected else 400,
+        details="path_normalization_failed",
+        side=hop.side,
+        link="" if redirected else "route",
+        reason="" if redirected else reason,
+        destination=seen.text if redirected else "",
+    )
+    hop.journal.first_log = _logged(hop, answer)
+    return answer
 
 
 def _upgrade(hop: Hop, manager: Json, message: Message) -> Answer | None:
