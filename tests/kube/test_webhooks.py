@@ -6,6 +6,7 @@ import contextlib
 import json
 import pathlib
 import ssl
+import sys
 import time
 import urllib.request
 from typing import Any
@@ -17,12 +18,13 @@ import pytest
 import yaml
 from control_planes import ANY_PORT, FAST, Plane, control_plane
 from cryptography import x509
-from kube_bed import ADMIN, Answer, Bed
+from kube_bed import ADMIN, Answer, Bed, free_port
 from kube_objects import definition, path_of
 from kube_webhooks import INJECT, INJECTION, MUTATING, REVISION, VALIDATING, injector, validator
 
 from mizzen.api.kinds import KINDS, Kind
 from mizzen.ca.authority import start_self_signed
+from mizzen.control.options import Address
 from mizzen.inject.manifests import inject_documents
 from mizzen.inject.values import InjectionConfig, decode_values
 from mizzen.sources.kube.access import from_kubeconfig
@@ -284,7 +286,7 @@ async def test_admission_makes_of_a_pod_what_the_command_line_does(
     bed, namespace, tmp_path, config_maps, template, values, mesh_config
 ):
     await config_maps(config_map("istio-sidecar-injector", values=json.dumps(values), config="policy: enabled\n"))
-    await config_maps(config_map("istio", mesh=yaml.safe_dump(mesh_config)))
+    await config_maps(config_map("istio", mesh=yaml.safe_dump(mesh_config, sort_keys=False)))
     async with meshed(bed, tmp_path) as mesh:
         asks = "sidecar.istio.io/inject" in str(template)
         raw = {"apiVersion": "v1", "kind": "Pod", **template}
@@ -586,3 +588,59 @@ async def test_what_is_no_review_is_answered_by_http(bed, mesh, path, body, kind
         assert says in await answer.text()
     async with aiohttp.ClientSession() as session, session.get(mesh.url("/ready"), ssl=context) as answer:
         assert answer.status == 200
+
+
+# -- starts -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_control_plane_that_comes_back_with_another_root_is_believed_again(bed, namespace, tmp_path):
+    port = Address("127.0.0.1", free_port())
+    folders = [tmp_path / "before", tmp_path / "after"]
+    for folder in folders:
+        folder.mkdir()
+    async with meshed(bed, folders[0], port=port) as mesh:
+        await mesh.injects(injector(mesh.url()))
+        await mesh.validates(validator(mesh.url("/validate")))
+        await mesh.mark(namespace, INJECTION, "enabled")
+        await mesh.settle(namespace)
+        kept, mesh._made = mesh._made, []
+    try:
+        assert all(entry["failurePolicy"] == "Fail" for path in kept for entry in mesh.entries(path))
+        async with meshed(bed, folders[1], port=port) as mesh:
+            await mesh.until(lambda: all(mesh.has_roots(path) for path in kept))
+            await mesh.settle(namespace)
+    finally:
+        for path in kept:
+            await mesh.call("DELETE", path)
+
+
+async def test_the_command_serves_webhooks_where_it_follows_an_api_server(bed, tmp_path):
+    port, log = free_port(), tmp_path / "log"
+    off = ("--grpcAddr", "", "--secureGRPCAddr", "", "--mutualGRPCAddr", "", "--monitoringAddr", "", "--httpAddr", "")
+    command = (sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(bed.kubeconfig()), *off)
+    with log.open("wb") as file:
+        process = await asyncio.create_subprocess_exec(
+            *command, "--httpsAddr", f"127.0.0.1:{port}", "--ctrlz_port", "0", stdout=file, stderr=file, cwd=tmp_path
+        )
+    try:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+        async def status() -> int:
+            async with aiohttp.ClientSession() as session:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with session.get(f"https://127.0.0.1:{port}/ready", ssl=context) as answer:
+                        return answer.status
+            return 0
+
+        for _ in range(600):
+            assert process.returncode is None, log.read_text()
+            if await status() == 200:
+                break
+            await asyncio.sleep(0.1)
+        else:
+            raise AssertionError(log.read_text())
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()

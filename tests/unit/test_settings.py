@@ -56,6 +56,12 @@ def test_value_that_does_not_parse_keeps_the_default_and_warns(name: str, text: 
     assert warnings[0].startswith(f"{name}: ")
 
 
+@pytest.mark.parametrize(("text", "wanted"), [("true", True), ("false", False), ("auto", None), ("", None)])
+def test_native_sidecars_are_on_off_or_by_the_cluster(text: str, wanted: bool | None) -> None:
+    found, warnings = settings.load({"ENABLE_NATIVE_SIDECARS": text})
+    assert (found.injection.native_sidecars, warnings) == (wanted, ())
+
+
 def test_unknown_feature_flag_warns_that_it_is_not_supported() -> None:
     _, warnings = settings.load({"PILOT_ENABLE_NEW_THING": "true", "PILOT_ENABLE_AMBIENT": "true"})
     assert warnings == (

@@ -50,6 +50,21 @@ def test_config_map_counts_before_the_file(tmp_path: pathlib.Path) -> None:
     assert mesh.config.trust_domain == "file.example"
 
 
+def test_what_is_written_is_told_as_it_is(tmp_path: pathlib.Path) -> None:
+    assert MeshSettings().written == {}
+    mesh = MeshSettings(write(tmp_path / "mesh", "defaultConfig: {concurrency: 3}\n"))
+    assert mesh.written == {"defaultConfig": {"concurrency": 3}}
+    mesh.follow(config_map("trustDomain: map.example\n"), MAP)
+    assert mesh.written == {"trustDomain": "map.example"}
+    for broken in ("trustDomain: [\n", "trustDomain: {a: b}\n"):
+        mesh.follow(config_map(broken), MAP)
+        assert mesh.written == {"trustDomain": "map.example"}
+    mesh.follow(config_map(""), MAP)
+    assert mesh.written == {}
+    mesh.follow(None, MAP)
+    assert mesh.written == {"defaultConfig": {"concurrency": 3}}
+
+
 def test_config_map_without_the_key_does_not_count() -> None:
     mesh = MeshSettings()
     mesh.follow(config_map(None), MAP)
