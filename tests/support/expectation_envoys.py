@@ -45,6 +45,8 @@ class Bench:
         self._programs: dict[tuple[str, int], int] = {}
         """Ports of the programs, by pod and the port they stand for."""
         self._secrets: dict[str, dict[str, Any]] = {}
+        self._entries: dict[str, list[dict[str, Any]]] = {}
+        self._read = 0
 
     # -- the configuration --------------------------------------------------------------------------------------------
 
@@ -213,9 +215,16 @@ class Bench:
 
     def entries(self, number: str) -> list[dict[str, Any]]:
         """The lines of the access logs about one request."""
-        text = self.log.read_text() if self.log.exists() else ""
-        lines = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
-        return [line for line in lines if line["id"] == number]
+        if self.log.exists():
+            with self.log.open() as file:
+                file.seek(self._read)
+                for line in iter(file.readline, ""):
+                    if not line.endswith("\n"):
+                        break
+                    entry = json.loads(line)
+                    self._entries.setdefault(entry["id"], []).append(entry)
+                    self._read += len(line.encode())
+        return self._entries.get(number, [])
 
 
 def _untyped(resource: Any) -> dict[str, Any]:

@@ -5,10 +5,11 @@ server was asked, what the caller got and what the access logs say becomes a `Se
 against the same expectations.
 """
 
+import asyncio
 import contextlib
 import pathlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import expectation_envoys
@@ -25,6 +26,7 @@ from mizzen.diagnose.trace.world import Workload, World
 
 _MANY = 60
 """Requests that show a split: a share of a tenth is missed once in 550 times."""
+_AT_ONCE = 12
 _SEEN_FOR_CERTAIN = 0.2
 _OUTCOMES = {"via_upstream": "delivered", "fault_filter_abort": "aborted"}
 
@@ -35,6 +37,7 @@ class Caller:
     def __init__(self, bench: Bench, session: aiohttp.ClientSession) -> None:
         self._bench, self._session = bench, session
         self._count = 0
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def differences(self, case: Case, asked: request.Request) -> list[str]:
         """Where real Envoys answer otherwise than the table expects."""
@@ -48,7 +51,7 @@ class Caller:
         """Where something is left open, by many requests: they go nowhere else than expected, and wherever a share is
         not small; what is expected for certain is seen each time, and the likeliest of several outcomes among them."""
         plain = msgspec.structs.replace(_real(expect), shares=None, host=None, request=None, response=None)
-        answers = [await self._ask(asked) for _ in range(_MANY)]
+        answers = await asyncio.gather(*(self._ask(asked) for _ in range(_MANY)))
         differing = [checks.check(plain, answer) for answer in answers]
         wrong = [found for found in differing if found]
         found: list[str] = []
@@ -64,6 +67,10 @@ class Caller:
         return found + [f"{asked.path}: nothing reaches {name}" for name in missing]
 
     async def _ask(self, asked: request.Request) -> seen.Seen:
+        async with self._turns:
+            return await self._exchange(asked)
+
+    async def _exchange(self, asked: request.Request) -> seen.Seen:
         self._count += 1
         number = f"{self._bench.client.name}-{self._count}"
         message = asked.message()
@@ -171,16 +178,22 @@ def _gateway(world: World) -> Workload:
     return next(pod for pod in world.gateways() if world.holdings(pod).listeners)
 
 
-def foretold(file: pathlib.Path) -> list[str]:
-    """Tests of the table that do not hold for `mizzen test` itself."""
-    table = Table(str(file))
-    return [result.case.title for result in running.run(table.suite, table.world({}), {}) if not result.holds]
+class Compared(NamedTuple):
+    """One table, by `mizzen test` and by real Envoys."""
+
+    asked: int
+    """How many tests it has."""
+    failing: list[str]
+    """Those that do not hold for `mizzen test`."""
+    differences: list[str]
+    """Where real Envoys differ from the table."""
 
 
-async def compare(file: pathlib.Path, folder: pathlib.Path) -> tuple[int, list[str]]:
-    """How many tests the table has, and where real Envoys differ from it."""
+async def compare(file: pathlib.Path, folder: pathlib.Path) -> Compared:
+    """Hold the table against both."""
     table = Table(str(file))
     world = table.world({})
+    failing = [result.case.title for result in running.run(table.suite, world, {}) if not result.holds]
     by_client: dict[str, list[Case]] = {}
     for case in table.suite.tests:
         source = case.source or table.suite.defaults.source
@@ -194,4 +207,4 @@ async def compare(file: pathlib.Path, folder: pathlib.Path) -> tuple[int, list[s
             for case in cases:
                 asked = asking.build_request(case, table.suite.defaults)
                 differences += await caller.differences(case, asked)
-    return len(table.suite.tests), differences
+    return Compared(len(table.suite.tests), failing, differences)
