@@ -5,7 +5,7 @@ In: what one proxy was and will be told. Out: a `Forecast`. The rules, each obse
 - A listener of which nothing but filter chains changes is updated in place. A chain that is the same message in both
   stays with its connections; those of every other old chain are cut once the drain time is over.
 - A listener of which anything else changes is replaced, and all its connections are cut then. So they are where it is
-  removed. Repeated fields count as sets in this comparison.
+  removed. In this comparison repeated fields count as sets, and a default that is stated as absent.
 - A changed cluster is warmed and replaces the old one. Open requests, upgraded and TCP connections go on over the old
   connections; idle ones are closed. A cluster or an endpoint that is gone cuts nothing by itself either.
 - Routes, endpoints, extensions and secrets change under open connections; new requests and handshakes see them.
@@ -133,7 +133,7 @@ def _marks(listener: Json, *, default: bool) -> frozenset[str]:
 
 def _outside_chains(old: Json, new: Json) -> Iterator[str]:
     for field in dict.fromkeys((*old, *new)):
-        if field not in listeners.CHAINS and fields.unordered(old.get(field)) != fields.unordered(new.get(field)):
+        if field not in listeners.CHAINS and fields.equivalent(old.get(field)) != fields.equivalent(new.get(field)):
             yield field
 
 

@@ -52,17 +52,21 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def unordered(value: Any) -> str:
-    """The same for values in which the order of lists does not count."""
+def equivalent(value: Any) -> str:
+    """The same where neither the order of lists counts nor whether a default is stated."""
     return canonical(_sorted(value))
+
+
+_ZERO_DURATION = "0s"
 
 
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _sorted(item) for name, item in value.items()}
+        parts = {name: _sorted(item) for name, item in value.items()}
+        return {name: part for name, part in parts.items() if part and part != _ZERO_DURATION} or None
     if isinstance(value, list):
-        return sorted((_sorted(item) for item in value), key=canonical)
-    return value
+        return sorted((_sorted(item) for item in value), key=canonical) or None
+    return value or None
 
 
 def _items(old: list[Any], new: list[Any], path: str) -> Iterator[Field]:

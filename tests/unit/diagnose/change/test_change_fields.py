@@ -42,5 +42,12 @@ def test_long_values_are_cut() -> None:
 def test_sets_are_equal_in_any_order_at_any_depth() -> None:
     one, other = {"a": [{"b": [1, 2]}, {"c": 3}]}, {"a": [{"c": 3}, {"b": [2, 1]}]}
 
-    assert fields.unordered(one) == fields.unordered(other)
+    assert fields.equivalent(one) == fields.equivalent(other)
     assert fields.canonical(one) != fields.canonical(other)
+
+
+def test_stated_defaults_are_equivalent_to_absent_ones() -> None:
+    stated = {"a": False, "b": 0, "c": {"d": {}}, "e": [], "f": "", "g": "0s", "h": 1}
+
+    assert fields.equivalent(stated) == fields.equivalent({"h": 1})
+    assert fields.equivalent(stated) != fields.equivalent({"h": 2})
