@@ -27,6 +27,7 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--no-first-run",
     "--force-color-profile=srgb",
+    "--host-resolver-rules=MAP mesh.example 127.0.0.1",
 )
 KEYS = {"Up": "\ue013", "Down": "\ue015", "Left": "\ue012", "Right": "\ue014", "Home": "\ue011", "End": "\ue010"}
 KEYS |= {"Enter": "\ue007", "Tab": "\ue004", "Escape": "\ue00c"}
@@ -74,7 +75,7 @@ class Browser:
         return seen
 
     async def press(self, *keys: str) -> None:
-        """Keys one after the other, by name or as characters."""
+        """Keys one after the other: names of `KEYS`, or characters."""
         values = [KEYS.get(key, key) for key in keys]
         actions = [{"type": kind, "value": value} for value in values for kind in ("keyDown", "keyUp")]
         await self._ask("POST", "/actions", actions=[{"type": "key", "id": "keys", "actions": actions}])

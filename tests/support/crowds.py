@@ -16,16 +16,17 @@ from mizzen.xds.watch import Watch
 TYPES = (CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, EXTENSION)
 
 
-def member(number: int, **rejections: Any) -> Connection:
+def member(number: int, *, name: str = "", **rejections: Any) -> Connection:
     """A proxy that has accepted six types, but for those that `rejections` names by type."""
-    who = parse_node(node(f"crowd-{number:04}", "crowd", ip=f"10.8.{number // 250}.{number % 250 + 1}"))
+    name = name or f"crowd-{number:04}"
+    who = parse_node(node(name, "crowd", ip=f"10.8.{number // 250}.{number % 250 + 1}"))
     watches = {type_url: _accepted(type_url) for type_url in TYPES}
     for type_url, rejection in rejections.items():
         watches[type_url].rejection = rejection
     session: Any = SimpleNamespace(watches=watches)
     stream: Any = SimpleNamespace(close=lambda: None)
     return Connection(
-        id=f"crowd-{number:04}.crowd-{number}",
+        id=f"{name}.crowd-{number}",
         proxy=who,
         address="10.8.0.1:5000",
         connected_at=1_700_000_000.0,
@@ -46,10 +47,9 @@ def _accepted(type_url: str) -> Watch:
 
 
 @contextlib.contextmanager
-def crowd(plane: Plane, count: int) -> Iterator[None]:
-    """So many more proxies are connected, as far as anybody can see."""
+def crowd(plane: Plane, *members: Connection) -> Iterator[None]:
+    """These proxies are connected, too, as far as anybody can see."""
     connections = plane.control_plane.discovery.connections
-    members = [member(number) for number in range(count)]
     for each in members:
         connections.add(each)
     try:

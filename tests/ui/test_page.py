@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from browser import Browser, browser
 from control_planes import Plane, control_plane
-from crowds import crowd
+from crowds import crowd, member
 from ui_mesh import BROKEN, HOSTILE, RULES, SUBSET, Proxies, connected, write
 
 from mizzen.compile.resource import CLUSTER
@@ -205,7 +205,7 @@ async def test_single_keys_lead_through_the_views_and_can_be_switched_off(bench:
 
 
 async def test_thousand_proxies_stay_fifty_rows(bench: Bench) -> None:
-    with crowd(bench.plane, 1000):
+    with crowd(bench.plane, *map(member, range(1000))):
         await bench.show("sync")
         await bench.window.until("#view-sync .pager", lambda text: "1–50 of 1,003" in text)
         assert await bench.window.run("return document.querySelectorAll('#sync-table tbody tr').length") <= 51
@@ -216,6 +216,48 @@ async def test_thousand_proxies_stay_fifty_rows(bench: Bench) -> None:
         await bench.window.until("#view-sync .pager", lambda text: "1–1 of 1" in text)
         assert await bench.window.texts("#sync-table tbody th a") == ["crowd-0777.crowd"]
         assert await bench.window.run("return document.getElementsByTagName('*').length") < 1500
+
+
+async def test_name_of_a_proxy_is_text_and_leads_to_its_chain(bench: Bench) -> None:
+    with crowd(bench.plane, member(0, name=HOSTILE)):
+        await bench.show("sync")
+        await bench.window.type("#view-sync .filter", "onerror")
+        await bench.window.until("#sync-table tbody th a", lambda text: text == f"{HOSTILE}.crowd")
+        await bench.window.click("#sync-table tbody th a")
+        await bench.window.until("#view-chain .summary", lambda text: text == f"{HOSTILE}.crowd: 0 listeners")
+        await bench.window.click("#chain-trace")
+        await bench.window.until("h2:focus", lambda text: text == "What will a request meet")
+        assert await bench.window.run("return document.querySelector('[name=source]').value") == f"{HOSTILE}.crowd"
+        assert await bench.window.run("return document.querySelectorAll('main img, main script').length") == 0
+
+
+async def test_who_comes_by_a_foreign_name_is_asked_for_a_token(bench: Bench) -> None:
+    _, _, port = bench.plane.target("--monitoringAddr").rpartition(":")
+    await bench.window.open(f"http://mesh.example:{port}/ui/")
+    await bench.window.until("#login", lambda text: "asks for a token" in text)
+    assert await bench.window.text("#sync-table tbody") == ""
+    assert any("401" in each for each in await bench.window.complaints())
+    await bench.picture("token")
+    assert await bench.window.run("return document.activeElement.id") == "token"
+    await bench.window.press(*bench.plane.token("istio-system", "operator"), "Enter")
+    await bench.window.until("#sync-table tbody", lambda text: "front-0.shop" in text)
+    await bench.window.until("#status", lambda text: text.startswith("live"))
+    assert await bench.window.run("return document.querySelector('#login').hidden")
+    await bench.window.complaints()
+
+
+async def test_token_of_a_namespace_opens_the_chains_of_its_proxies_alone(bench: Bench) -> None:
+    _, _, port = bench.plane.target("--monitoringAddr").rpartition(":")
+    await bench.window.open("about:blank")
+    await bench.window.open(f"http://mesh.example:{port}/ui/#chain/front-0.shop")
+    await bench.window.until("#login", lambda text: "asks for a token" in text)
+    await bench.window.press(*bench.plane.token("shop", "front"), "Enter")
+    await bench.window.until("#view-chain .summary", lambda text: text == "front-0.shop: 3 listeners")
+    await bench.window.until("#status", lambda text: text.startswith("live"))
+    await bench.window.press("1")
+    await bench.window.until("#alarm", lambda text: text == "this identity may not see this")
+    complaints = await bench.window.complaints()
+    assert all("401" in each or "403" in each for each in complaints), complaints
 
 
 async def test_page_fits_a_narrow_window(bench: Bench) -> None:

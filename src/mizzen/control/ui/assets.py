@@ -27,7 +27,6 @@ _POLICY = "; ".join(
 )
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": _POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",

@@ -77,8 +77,10 @@ async function ask(page, parameters = {}, options = {}) {
 }
 
 function alarm(error) {
-  byId("login").hidden = error?.status !== 401;
-  byId("alarm").hidden = !error || error.status === 401;
+  const asks = error?.status === 401;
+  if (asks && byId("login").hidden) queueMicrotask(() => byId("token").focus());
+  byId("login").hidden = !asks;
+  byId("alarm").hidden = !error || asks;
   byId("alarm").textContent = error ? (error instanceof Refused ? error.message : `The control plane does not answer (${error.message}).`) : "";
   document.body.classList.toggle("away", Boolean(error));
   byId("status").textContent = error ? "not answered" : `live · ${clock(Date.now() / 1000)}`;
@@ -168,12 +170,14 @@ function stateOf(cell) {
 
 const chain = {
   id: "",
+  shown: "",
   root: byId("tree"),
 
   async show(id) {
     if (id === undefined) id = this.id;
     byId("chain-proxy").value = id;
-    if (id && id !== this.id) {
+    if (!id) byId("view-chain").querySelector(".summary").textContent = "Name a proxy, or follow its link under Sync.";
+    if (id && id !== this.shown) {
       this.id = id;
       await this.load();
     }
@@ -185,8 +189,10 @@ const chain = {
     this.root.replaceChildren();
     summary.textContent = "…";
     byId("chain-trace").hidden = true;
+    this.shown = "";
     const answer = await this.ask([], 0, byId("chain-filter").value);
     if (!answer) return void (summary.textContent = "");
+    this.shown = this.id;
     byId("chain-proxy").value = answer.proxy;
     byId("chain-trace").hidden = false;
     byId("chain-trace").href = `#trace/${encodeURIComponent(answer.proxy)}`;
@@ -422,7 +428,7 @@ const watch = {
     clearTimeout(this.timer);
     try {
       await lists[view]?.refresh();
-      if (view !== "findings") count(JSON.parse(await ask("findings", { limit: 1 })).levels.error ?? 0);
+      if (view !== "findings") await tally();
       alarm(null);
     } catch (error) {
       alarm(error);
@@ -432,7 +438,24 @@ const watch = {
   },
 };
 
+/** Counts what is not in force, beside the other views; not everybody may know. */
+async function tally() {
+  try {
+    count(JSON.parse(await ask("findings", { limit: 1 })).levels.error ?? 0);
+  } catch (error) {
+    if (error.status !== 403) throw error;
+  }
+}
+
 let view = "";
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
 
 function route(moved = true) {
   const [name, argument] = location.hash.slice(1).split("/", 2);
@@ -445,7 +468,7 @@ function route(moved = true) {
     else link.removeAttribute("aria-current");
   }
   document.title = `${byId(`title-${view}`).textContent} – Mizzen`;
-  const given = argument === undefined ? undefined : decodeURIComponent(argument);
+  const given = argument === undefined ? undefined : decode(argument);
   if (view === "chain") chain.show(given);
   if (view === "trace") {
     if (given) byId("trace-form").elements.source.value = given;
@@ -482,6 +505,7 @@ byId("help-button").addEventListener("click", keys["?"]);
 byId("login").addEventListener("submit", (event) => {
   event.preventDefault();
   token = byId("token").value.trim();
+  byId(`title-${view}`).focus();
   route(false);
 });
 byId("chain-form").addEventListener("submit", (event) => {

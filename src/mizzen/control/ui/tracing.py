@@ -31,7 +31,8 @@ WAITING = 4
 """Traces that may wait or run."""
 _KEPT = 120.0
 """Seconds for which the worker outlives its last trace."""
-WORKER = (sys.executable, "-m", "mizzen.control.ui.trace_worker")
+WORKER = (sys.executable, "-P", "-m", "mizzen.control.ui.trace_worker")
+"""`-P`: what lies in the folder in which the control plane was started is not imported."""
 
 Text = Annotated[str, msgspec.Meta(max_length=8192)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]

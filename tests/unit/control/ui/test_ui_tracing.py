@@ -203,6 +203,13 @@ async def test_trace_that_takes_too_long_is_ended_with_its_process() -> None:
         assert children() == before
 
 
+async def test_what_lies_around_is_not_imported(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "msgspec.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    async with tracer(shop()) as asked:
+        assert (await asked.answer(ADMIN))["outcome"] == "denied"
+
+
 async def test_process_that_ends_is_followed_by_another(tmp_path: Any) -> None:
     before, mark = children(), tmp_path / "been"
     script = "import os, sys; m = sys.argv[1]; e = os.path.exists(m); open(m, 'w'); e and os.execv(sys.argv[2], sys.argv[2:])"
