@@ -73,7 +73,7 @@ def _of_type(told: Told, url: str, now: datetime.datetime) -> Iterator[Finding]:
     stale = [(name, status) for name, status in watching if status.state == "STALE"]
     if stale:
         is_many = len(stale) >= _ENOUGH and 2 * len(stale) > len(watching)
-        yield _held_up(told, url, stale, len(watching)) if is_many else _unanswered(url, stale, len(watching), now)
+        yield _held_up(told, url, stale, len(watching), now) if is_many else _unanswered(url, stale, len(watching), now)
     unsent = [name for name, status in watching if status.state == "NOT_SENT"]
     if unsent:
         yield Finding(
@@ -129,7 +129,9 @@ def _entries(told: Told, name: str) -> list[Mapping[str, Any]]:
 # -- not acknowledged -------------------------------------------------------------------------------------------------
 
 
-def _held_up(told: Told, url: str, stale: list[tuple[str, TypeStatus]], watching: int) -> Finding:
+def _held_up(
+    told: Told, url: str, stale: list[tuple[str, TypeStatus]], watching: int, now: datetime.datetime
+) -> Finding:
     """Many: the control plane, and where its time goes."""
     worst = slowest(told.timings)
     why = "most proxies that watch the type wait for it, so it is not one of them that is slow"
@@ -142,18 +144,18 @@ def _held_up(told: Told, url: str, stale: list[tuple[str, TypeStatus]], watching
         watching=watching,
         culprit="control plane",
         why=why,
-        evidence=(*map(str, told.timings), *told.load),
+        evidence=(_age(stale, now), *map(str, told.timings), *told.load),
         next="compare its CPU with its limit, and find the objects behind most pushes: `mizzen dashboard ui`",
     )
 
 
 def _unanswered(url: str, stale: list[tuple[str, TypeStatus]], watching: int, now: datetime.datetime) -> Finding:
     """Few: these proxies, or the way to them."""
-    ages = [(now - status.sent).total_seconds() for _, status in stale if status.sent is not None]
+    ages = _ages(stale, now)
     is_fresh = bool(ages) and max(ages) < _FRESH_SECONDS
     never = [name for name, status in stale if not status.acknowledged]
     first = stale[0][0]
-    evidence = [f"sent {sync.format_age(max(ages))} ago" if ages else "when it was sent is not known"]
+    evidence = [_age(stale, now)]
     if never:
         evidence.append(f"never acknowledged on this connection by {', '.join(never)}")
     return Finding(
@@ -170,6 +172,18 @@ def _unanswered(url: str, stale: list[tuple[str, TypeStatus]], watching: int, no
         evidence=tuple(evidence),
         next=f"`mizzen proxy-status {first} --explain` again" if is_fresh else f"`mizzen logs {first} -c istio-proxy`",
     )
+
+
+def _ages(stale: list[tuple[str, TypeStatus]], now: datetime.datetime) -> list[float]:
+    return [(now - status.sent).total_seconds() for _, status in stale if status.sent is not None]
+
+
+def _age(stale: list[tuple[str, TypeStatus]], now: datetime.datetime) -> str:
+    ages = _ages(stale, now)
+    if not ages:
+        return "when it was sent is not known"
+    first, last = sync.format_age(max(ages)), sync.format_age(min(ages))
+    return f"sent {first} ago" if first == last else f"sent between {first} and {last} ago"
 
 
 # -- not connected ----------------------------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that 99 of 100 stay below; infinite beyond the last bucket."""
 
     def __str__(self) -> str:
-        high = f"over {self.mean:.3g} s" if math.isinf(self.high) else f"{self.high:g} s"
-        return f"{self.metric}: mean {self.mean:.3g} s, 99 % within {high}, of {self.count} ({self.meaning})"
+        high = "some beyond all buckets" if math.isinf(self.high) else f"99 % within {self.high:g} s"
+        return f"{self.metric}: mean {self.mean:.3g} s, {high}, of {self.count} ({self.meaning})"
 
     @property
     def is_slow(self) -> bool:
