@@ -2,6 +2,7 @@
 
 import fault_api
 import fault_edge
+import fault_more
 import fault_routing
 import fault_scope
 import fault_security
@@ -13,6 +14,7 @@ FAULTS = (
     *fault_security.FAULTS,
     *fault_edge.FAULTS,
     *fault_api.FAULTS,
+    *fault_more.FAULTS,
     *fault_scope.FAULTS,
 )
 

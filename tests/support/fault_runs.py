@@ -193,7 +193,7 @@ def observe(mesh: TrafficMesh, fault: Fault) -> Met:
     time.sleep(_APART)
     began = time.time()
     if not fault.url.startswith("http"):
-        heard, error = _connect(mesh, fault)
+        heard, error = (_call if fault.url.startswith("grpc") else _connect)(mesh, fault)
         return Met(name=fault.name, status=0, heard=heard, error=error, began=began, ended=_after())
     answers = _send(mesh, fault, count=fault.at_once)
     ended = _after()
@@ -238,6 +238,13 @@ def _connect(mesh: TrafficMesh, fault: Fault) -> tuple[bool, str]:
     said = "hello\n" if port in _CLIENT_FIRST else ""
     (line,) = mesh[fault.source].connect(address, say=said, timeout=_PATIENCE, **tls)
     return bool(line.lines), line.error
+
+
+def _call(mesh: TrafficMesh, fault: Fault) -> tuple[bool, str]:
+    """A call of gRPC."""
+    _, host, port, _ = request.parse_target(fault.url)
+    (call,) = mesh[fault.source].grpc(f"{host}:{port}", seconds=_PATIENCE)
+    return call.code == "OK", call.code
 
 
 def _address(mesh: TrafficMesh, fault: Fault) -> str:

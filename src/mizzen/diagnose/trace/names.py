@@ -23,6 +23,8 @@ _slices = Index(
 SERVICE_NAME = "kubernetes.io/service-name"
 HEADLESS = "None"
 _ALIASES = 8
+_NEVER = ".invalid"
+"""The top-level domain that nobody will ever have."""
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +33,9 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     how: str = ""
     exists: bool = True
-    """False where the name certainly does not exist."""
+    """False where the name does not exist."""
+    doubt: str = ""
+    """Why a name might exist nevertheless."""
     service: Key | None = None
 
 
@@ -68,9 +72,27 @@ def resolve(world: World, pod: Workload | None, host: str) -> Resolved:
         found = _service(world, spelling)
         if found is not None:
             return _addresses(world, *found)
-    if pod is not None and (name.endswith(f".svc.{world.domain}") or "." not in name):
+    return _nobodys(world, pod, name)
+
+
+def _nobodys(world: World, pod: Workload | None, name: str) -> Resolved:
+    """A name that no Service has: of the cluster's own domain it is nobody's, and else perhaps somebody's outside."""
+    if name.endswith((f".svc.{world.domain}", _NEVER)) or (pod is not None and "." not in name):
         return Resolved(exists=False, how="no Service has that name")
+    label, _, space = name.partition(".")
+    if pod is not None and space in _namespaces(world):
+        doubt = f"whether somebody outside has the name {name}"
+        return Resolved(exists=False, how=f"namespace {space} has no Service {label}", doubt=doubt)
     return Resolved(how="outside the mesh")
+
+
+def _namespaces(world: World) -> frozenset[str]:
+    known = world.caches.get("namespaces")
+    if known is None:
+        spaces = {pod.namespace for pod in world.pods} | {key.namespace for key, _ in services(world)}
+        known = world.caches["namespaces"] = frozenset(spaces)
+    found: frozenset[str] = known
+    return found
 
 
 def _spellings(world: World, pod: Workload | None, name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import msgspec
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace import branches, clusters, endpoints, tls
+from mizzen.diagnose.trace import names as resolver
 from mizzen.diagnose.trace.endpoints import Choice, Host
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
@@ -172,6 +173,9 @@ def _reach(hop: Hop, name: str, message: Message | None, policy: Policy) -> Answ
     if "dynamic_forward_proxy" in kind or "DynamicForwardProxy" in kind:
         return _by_name(hop, cluster, message, policy)
     choice = endpoints.choose(cluster, hop.held.assignment(cluster))
+    if kind.endswith("_DNS"):
+        there = tuple(h for h in choice.hosts if not h.name or resolver.resolve(hop.world, None, h.name).exists)
+        choice = msgspec.structs.replace(choice, hosts=there)
     if not choice.hosts:
         return _no_host(hop, name, choice, message)
     if choice.dropped >= 1.0:
@@ -220,7 +224,9 @@ def _no_host(hop: Hop, name: str, choice: Choice, message: Message | None) -> An
         hop.journal.note(hop.side, "listener", "what is unknown is not let out", ("why", reason), state="fails")
         return _fail(hop, "UH", "no_healthy_upstream", 503, "listener", reason, name, message)
     reason = f"cluster {name} has no endpoint"
-    if choice.all:
+    if any(host.name for host in choice.all):
+        reason = f"none of the names behind {name} exists"
+    elif choice.all:
         reason = f"none of the {len(choice.all)} endpoints of {name} is healthy"
     listed = tuple(f"{host} {host.health or 'HEALTHY'}" for host in choice.all)
     hop.journal.note(hop.side, "endpoint", "no healthy upstream", ("why", reason), state="fails", passed_over=listed)

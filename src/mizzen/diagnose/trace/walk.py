@@ -112,6 +112,8 @@ class _Walk:
             ("addresses", ", ".join(resolved.addresses) if len(resolved.addresses) > 1 else ""),
             state="ok" if resolved.exists or self.request.address else "fails",
         )
+        if not address and resolved.doubt:
+            self.journal.hang_on(resolved.doubt)
         if not address and not resolved.exists:
             reason = f"{self.request.host} does not exist: {resolved.how}"
             return Answer(kind="refused", side=pod.reference, link="name", reason=reason, about=("name",))

@@ -386,3 +386,27 @@ def test_tls_of_a_program_to_a_port_for_tls_passes():
     text = BASE + pod("client") + pod("server") + service("server", port="{name: tls, port: 443, targetPort: 9000}")
     found = ask(world_of(text), "https://server/")
     assert (found.outcome, found.certain) == ("delivered", True)
+
+
+@pytest.mark.parametrize("name", ["nowhere.invalid", "nobody.web.svc.cluster.local"])
+def test_an_entry_whose_names_do_not_exist_has_no_host(name):
+    entry = f"""
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {{name: aside, namespace: web}}
+spec:
+  hosts: [aside.example.com]
+  ports: [{{number: 80, name: http, protocol: HTTP}}]
+  resolution: DNS
+  endpoints: [{{address: {name}}}]
+"""
+    found = ask(world_of(SHOP, entry), "http://aside.example.com/")
+    assert verdict(found) == ("failed", 503, "UH", "no_healthy_upstream", "endpoint")
+    assert (found.certain, blamed(found)) == (True, "ServiceEntry/aside")
+
+
+def test_a_name_of_a_namespace_that_lacks_it_most_likely_does_not_exist():
+    found = ask(world_of(SHOP), "http://nobody.web/")
+    assert (found.outcome, found.status, found.link) == ("failed", 0, "name")
+    assert found.depends_on == ("whether somebody outside has the name nobody.web",)
