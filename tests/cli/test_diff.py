@@ -153,6 +153,16 @@ def test_another_template_replaces_the_pods(shop: pathlib.Path) -> None:
     assert "endpoint only" in class_of(report, "front")["forecast"]["effects"]
 
 
+def test_connections_to_one_of_several_pods_may_be_cut(shop: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "probes.yaml").write_text('- {from: outside, url: "http://shop.example/"}')
+    replace(shop / "front.yaml", "replicas: 2", "replicas: 1")
+
+    (probe,) = diff(SHOP, shop, "--probe", tmp_path / "probes.yaml")["probes"]
+
+    assert probe["connection"]["outcome"] == "may be cut"
+    assert "front-" in probe["connection"]["why"]
+
+
 def test_new_findings_are_told_and_old_ones_are_not(shop: pathlib.Path) -> None:
     broken = (
         "\n---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: broken, namespace: shop}\n"

@@ -51,7 +51,7 @@ data:
 {more}
     defaultConfig:
       concurrency: 1
-      drainDuration: 2s
+      drainDuration: 1s
       proxyMetadata: {{ISTIO_META_DNS_CAPTURE: "true"}}
 """
 

@@ -3,7 +3,7 @@
 Pods: `client` and `caller` keep WebSockets to `ws` and `side`, over HTTP routes and over plain TCP; `outer` stands
 outside and comes through the gateway, in plain text and in TLS. A state of the manifests carries its number as a header of the routes to a host
 of its own. It is in force once every Envoy has that route, nothing warms, and all that drains has gone: the drain time
-is two seconds, so that whatever an edit cuts is cut by then.
+is one second, so that whatever an edit cuts is cut by then.
 """
 
 import json
@@ -27,7 +27,7 @@ from mizzen.local import observer, runtime
 _SETTLED = r"^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters|listener_manager\.total_listeners_draining|listener_manager\.total_filter_chains_draining)$"
 _IN_FORCE_SECONDS = 120.0
 _ORDER_SECONDS = 60.0
-_LOOK_SECONDS = 0.3
+_LOOK_SECONDS = 0.25
 _CALM_LOOKS = 3
 """One push is several messages, of which each waits for the answer to the one before: one calm look proves nothing."""
 

@@ -62,6 +62,8 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     told: Mapping[str, Told]
     pods: Mapping[str, Any]
     """What each pod is made of, with a proxy or without."""
+    twins: Mapping[str, tuple[str, ...]]
+    """For each pod the others of its labels and namespace."""
     traces: tuple[Trace, ...]
 
 
@@ -140,6 +142,7 @@ class _Bed:
             config=config,
             told=told.read(db, self._reader, self._dialect, before.told if before is not None else {}),
             pods={told.reference(pod): pod.spec for _, pod in told.pods(db)},
+            twins=told.twins(db),
             traces=tuple(walk.trace(world, each.request) for each in asked),
         )
 
@@ -241,7 +244,9 @@ def _probed(
     )
     for probe, before, after in zip(asked, old.traces, new.traces, strict=True):
         gone = set(pods.gone)
-        fate = connections.judge(before.ways, forecasts, gone, delivered=before.outcome == "delivered")
+        delivered = before.outcome == "delivered"
+        named = {name: others for name, others in old.twins.items() if name != probe.request.source}
+        fate = connections.judge(before.ways, forecasts, gone, delivered=delivered, twins=named)
         yield Probed(
             name=probe.name,
             before=probes.read_verdict(before),

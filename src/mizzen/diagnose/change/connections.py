@@ -1,10 +1,11 @@
 """Whether an open connection survives a change.
 
-In: the ways that a connection may have taken through the old state (a `Trace` has them), and the forecasts of the
-proxies on it. Out: a `Fate`. A connection that passes several proxies is cut by the first that cuts.
+In: the ways that a connection may have taken through the old state (a `Trace` has them, one for all pods that come to
+the same), the pods that are alike, and the forecasts of the proxies on the way. Out: a `Fate`. A connection that passes
+several proxies is cut by the first that cuts.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -25,17 +26,33 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    ways: Sequence[Sequence[Passage]], forecasts: Mapping[str, Forecast], gone: Collection[str], *, delivered: bool
+    ways: Sequence[Sequence[Passage]],
+    forecasts: Mapping[str, Forecast],
+    gone: Collection[str],
+    *,
+    delivered: bool,
+    twins: Mapping[str, Sequence[str]] = {},
 ) -> Fate:
-    """The fate of a connection by the forecasts of proxies that change, by pod, and the pods that go."""
+    """The fate of a connection by the forecasts of proxies that change, by pod, and the pods that go.
+
+    `twins` are, for each pod, the others that the connection may as well have passed.
+    """
     if not delivered or not any(ways):
         return Fate(outcome="none")
-    reasons = [_reason(way, forecasts, gone) for way in ways]
+    reasons = [_reason(each, forecasts, gone) for way in ways for each in _variants(way, twins)]
     cut = [reason for reason in reasons if reason]
     if not cut:
         return Fate(outcome="stays")
     why = "; ".join(dict.fromkeys(cut))
     return Fate(outcome="is cut" if len(cut) == len(reasons) else "may be cut", why=why)
+
+
+def _variants(way: Sequence[Passage], twins: Mapping[str, Sequence[str]]) -> Iterator[Sequence[Passage]]:
+    """The way, and the same by each twin of a pod on it."""
+    yield way
+    for side in dict.fromkeys(passage.side for passage in way):
+        for twin in twins.get(side, ()):
+            yield [msgspec.structs.replace(p, side=twin) if p.side == side else p for p in way]
 
 
 def _reason(way: Sequence[Passage], forecasts: Mapping[str, Forecast], gone: Collection[str]) -> str:

@@ -98,6 +98,14 @@ def pods(db: Engine) -> Iterator[tuple[Key, Pod]]:
             yield Key(*key), pod
 
 
+def twins(db: Engine) -> dict[str, tuple[str, ...]]:
+    """For each pod the others of its namespace and labels: whatever chooses among them chooses blindly."""
+    alike: dict[tuple[str, frozenset[tuple[str, str]]], list[str]] = {}
+    for key, pod in pods(db):
+        alike.setdefault((key.namespace, frozenset(pod.metadata.labels.items())), []).append(reference(pod))
+    return {name: tuple(n for n in names if n != name) for names in alike.values() for name in names if len(names) > 1}
+
+
 def is_proxied(pod: Pod) -> bool:
     """Whether the pod has a proxy."""
     return any(c.name == nodes.PROXY_CONTAINER for c in (*pod.spec.containers, *pod.spec.init_containers))

@@ -53,6 +53,16 @@ def test_it_may_be_cut_where_one_of_several_ways_is() -> None:
     assert judge({}, WAY, second, gone=("server.a", "second.a")).outcome == "is cut"
 
 
+def test_a_pod_may_stand_for_others_that_are_alike() -> None:
+    def fate(*gone: str) -> str:
+        twins = {"server.a": ("second.a", "third.a")}
+        return connections.judge((WAY,), {}, gone, delivered=True, twins=twins).outcome
+
+    assert fate() == "stays"
+    assert fate("second.a") == "may be cut"
+    assert fate("server.a", "second.a", "third.a") == "is cut"
+
+
 def test_there_is_no_connection_where_none_was_made() -> None:
     assert connections.judge((WAY,), {}, (), delivered=False).outcome == "none"
     assert connections.judge(((),), {}, (), delivered=True).outcome == "none"
