@@ -564,6 +564,15 @@ async def admitted(call: Any, path: str, body: dict[str, Any]) -> None:
     raise AssertionError("still refused")
 
 
+async def test_a_configuration_that_would_stop_the_system_is_told_of(bed, mesh, caplog):
+    await mesh.call("GET", "/api/v1/namespaces/kube-system")
+    document = injector(mesh.url(), name="too-wide")
+    document["webhooks"] = [document["webhooks"][0] | {"namespaceSelector": {}, "objectSelector": {}}]
+    await mesh.injects(document)
+    (told,) = [record.getMessage() for record in caplog.records if "cannot start" in record.getMessage()]
+    assert told.startswith("too-wide: what the system runs in namespace kube-")
+
+
 # -- requests that come from elsewhere ----------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from kube_webhooks import apply_patch, review
 from mizzen.api.kube.cluster import Node, NodeInfo, NodeStatus
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import Key, ObjectMeta
-from mizzen.control.webhooks import addresses
+from mizzen.control.webhooks import addresses, injection
 from mizzen.control.webhooks.injection import Injector
 from mizzen.control.webhooks.installation import Installation
 from mizzen.control.webhooks.reviews import Answer, decode
@@ -103,6 +103,27 @@ def test_what_cannot_be_injected_is_refused() -> None:
     answer = Hook().ask(build_pod(annotations={"sidecar.istio.io/interceptionMode": "SOMEHOW"}))
     assert not answer.allowed
     assert "interceptionMode" in answer.message
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
+def test_pods_that_exist_are_left_alone(operation: str) -> None:
+    assert Hook().ask(build_pod(), operation=operation) == Answer(allowed=True)
+
+
+def test_every_pod_is_counted_once() -> None:
+    def counts() -> list[float]:
+        return [
+            each.value() for each in (injection._REQUESTS, injection._SUCCESSES, injection._SKIPS, injection._FAILURES)
+        ]
+
+    before = counts()
+    for pod in (
+        build_pod(),
+        build_pod(hostNetwork=True),
+        build_pod(annotations={"sidecar.istio.io/interceptionMode": "SOMEHOW"}),
+    ):
+        Hook().ask(pod)
+    assert counts() == [now + more for now, more in zip(before, (3, 1, 1, 1), strict=True)]
 
 
 @pytest.mark.parametrize("request_", [{"object": None}, {"object": {"spec": {}}}])

@@ -17,7 +17,7 @@ from mizzen.ca.authority import Authority, start_self_signed
 from mizzen.ca.serving import ServingCertificate
 from mizzen.control import http
 from mizzen.control.options import Address
-from mizzen.control.webhooks import server, tls
+from mizzen.control.webhooks import injection, server, tls
 from mizzen.control.webhooks.injection import Injector
 from mizzen.control.webhooks.installation import Installation
 from mizzen.inject.values import InjectionConfig
@@ -99,14 +99,16 @@ async def test_a_large_object_is_judged(port: Port) -> None:
     ],
 )
 async def test_what_is_no_review(port: Port, path: str, body: bytes, kind: str, status: int, says: str) -> None:
-    before = validation_errors(status)
+    before = counts(status)
     found, text = await port.post(path, body, kind)
     assert (found, says in text) == (status, True)
-    assert validation_errors(status) == before + (path == "/validate")
+    validates = path == "/validate"
+    assert counts(status) == (before[0] + validates, before[1] + (not validates))
 
 
-def validation_errors(status: int) -> float:
-    return server._HTTP_ERRORS.value(str(status))
+def counts(status: int) -> tuple[float, float]:
+    """What was no review: of those that validate, and of those that inject."""
+    return server._HTTP_ERRORS.value(str(status)), injection._FAILURES.value()
 
 
 async def test_no_pod_is_injected_before_the_cluster_is_known(port: Port) -> None:

@@ -43,6 +43,8 @@ _UPDATE_ERRORS = observe.Counter(
 )
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 60.0
+_LOOK_AGAIN = 60.0
+"""Seconds after which everything is looked at again: what a selector reaches changes with labels of namespaces."""
 _PEACE = 30.0
 """Seconds after which a correction counts as settled."""
 _SUFFIXES = {MUTATING.kind.name: INJECTION, VALIDATING.kind.name: VALIDATION}
@@ -130,13 +132,13 @@ class Configurations:
 
     async def _keep(self) -> None:
         """Correct what is wrong whenever something has changed, or may be written again."""
-        again: float | None = None
+        again = _LOOK_AGAIN
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), again)
             self._wake.clear()
             waits = [await self._correct(*each) for kind in _PATHS for each in self._ours(kind)]
-            again = min((wait for wait in waits if wait is not None), default=None)
+            again = min((wait for wait in waits if wait is not None), default=_LOOK_AGAIN)
 
     def _ours(self, kind: str) -> Iterator[tuple[Key, str, Configuration]]:
         for mirror in self._mirrors:

@@ -48,7 +48,15 @@ class Injector:
         finally:
             _SECONDS.observe(time.perf_counter() - begun)
 
+    def count_unread(self) -> None:
+        """Somebody asked in a way that cannot be answered."""
+        _REQUESTS.inc()
+        _FAILURES.inc()
+
     def _inject(self, request: Request, path: str) -> Answer:
+        if request.operation not in ("", "CREATE"):
+            _SKIPS.inc()
+            return Answer(allowed=True)  # A pod that exists cannot be given containers.
         raw = request.object
         if raw is None or not isinstance(mapping(raw, "spec").get("containers"), list):
             return _refuse(request, "the review holds no pod")

@@ -61,7 +61,7 @@ class Review(msgspec.Struct, frozen=True, rename="camel"):
         """The body that carries the answer."""
         response: dict[str, Any] = {"uid": self.request.uid, "allowed": answer.allowed}
         if not answer.allowed:
-            response["status"] = {"status": "Failure", "message": answer.message, "code": 400, "reason": "BadRequest"}
+            response["status"] = {"status": "Failure", "message": answer.message}
         if answer.patch:
             response["patchType"] = "JSONPatch"
             response["patch"] = base64.b64encode(msgspec.json.encode(list(answer.patch))).decode()

@@ -44,10 +44,14 @@ class _Pages:
         return web.Response(status=200 if self._is_ready() else 503)
 
     async def inject(self, request: web.Request) -> web.Response:
-        body = await _body(request)
-        if not self._is_ready():
-            raise web.HTTPServiceUnavailable(text="the objects of the cluster are not known yet")
-        review = _decode(body)
+        try:
+            body = await _body(request)
+            if not self._is_ready():
+                raise web.HTTPServiceUnavailable(text="the objects of the cluster are not known yet")
+            review = _decode(body)
+        except web.HTTPException:
+            self._injector.count_unread()
+            raise
         answer = self._injector.review(review.request, request.match_info.get("rest", ""))
         return _respond(review, answer)
 

@@ -57,8 +57,7 @@ def _judge(request: Request) -> _Verdict:
     judgement = judge(document)
     errors = [problem for problem in judgement.problems if problem.level == "error" and not _is_of_top(problem)]
     if errors:
-        unread = judgement.decoded.remains is not None or judgement.decoded.outcome != "decoded"
-        decodes = not unread or all(problem.code == REFUSED_BY_SCHEMA for problem in errors)
+        decodes = judgement.decoded.outcome == "decoded" or all(problem.code == REFUSED_BY_SCHEMA for problem in errors)
         what = "configuration is invalid" if decodes else "error decoding configuration"
         message = f"{what}: {_join(errors, placed=not decodes)}"
         return _refuse(message, "invalid_resource" if decodes else "crd_conversion_error")
