@@ -5,6 +5,9 @@ to the same status and flags, the trace's own cause is the answer, and it is con
 names are looked up by the host.
 """
 
+import re
+from collections.abc import Iterator
+
 import msgspec
 
 from mizzen.api.meta import Key
@@ -19,7 +22,11 @@ from mizzen.diagnose.trace.world import Workload, World
 from mizzen.errors import MizzenError
 from mizzen.model import names
 
+_ROUTE = re.compile(r"(?P<namespace>[a-z0-9-]+)\.(?P<name>[a-z0-9.-]+)\.(?P<rule>\d+)")
+"""Routes of the Gateway API are named so."""
+_ROUTE_KIND = "HTTPRoute"
 _PASSTHROUGH = "PassthroughCluster"
+_PARTED = ("AuthorizationPolicy", "DestinationRule", "HTTPRoute", "GRPCRoute")
 _NOBODYS = ("no-route", "no-server-name", "registry-only")
 """Causes for which it may be that no object is at fault: nobody has spoken for the host."""
 
@@ -62,6 +69,9 @@ def by_names(group: Group) -> Blame:
     kinds = group.explanation.kinds
     if not subject.host:
         return Blame()
+    route = _ROUTE.fullmatch(group.example.route)
+    if route is not None and kinds[:1] == ("VirtualService",):
+        return Blame(kind=_ROUTE_KIND, namespace=route["namespace"], name=route["name"], part=f"rule {route['rule']}")
     kind = kinds[0] if kinds else "Service"
     if group.code == "plain-to-strict" and names.is_ip(subject.host):
         kind = "PeerAuthentication"  # Only the server's log is at hand.
@@ -91,11 +101,17 @@ def by_objects(world: World, group: Group) -> Blame:
         return _of_cause(traced.cause, reason=traced.reason, fix=traced.fix, confirmed=True, part=named.part)
     if traced is not None and group.code in _NOBODYS and _agrees(traced, group.example):
         return msgspec.structs.replace(named, reason=traced.reason, fix=traced.fix, confirmed=True)
+    key = next(_keys(world, named, group), None)
+    return _placed(world, named, key) if key is not None else named
+
+
+def _keys(world: World, named: Blame, group: Group) -> Iterator[Key]:
+    """Objects that are there and may be meant, the likeliest first."""
+    if named.kind == _ROUTE_KIND:
+        routes = (Key(kind, named.namespace, named.name) for kind in (_ROUTE_KIND, "GRPCRoute"))
+        yield from (key for key in routes if world.object(key) is not None)
     for kind in group.explanation.kinds or (named.kind,):
-        key = next(candidates.find(world, kind, group), None)
-        if key is not None:
-            return _placed(world, msgspec.structs.replace(named, kind=kind, host=""), key)
-    return named
+        yield from candidates.find(world, kind, group)
 
 
 def _placed(world: World, named: Blame, key: Key) -> Blame:
@@ -112,7 +128,7 @@ def _of_cause(cause: Cause, *, reason: str = "", fix: str = "", confirmed: bool 
         reason=reason,
         fix=fix,
         confirmed=confirmed,
-        part=part if cause.kind in ("AuthorizationPolicy", "DestinationRule") else "",
+        part=part if cause.kind in _PARTED else "",
     )
 
 
@@ -150,7 +166,7 @@ def _request(world: World, entry: Entry) -> Request | None:
         return None
     return Request(
         source=source,
-        scheme="tcp" if entry.is_connection else "http",
+        scheme=_scheme(entry),
         host=host,
         port=port,
         method=entry.method or "GET",
@@ -161,14 +177,18 @@ def _request(world: World, entry: Entry) -> Request | None:
     )
 
 
+def _scheme(entry: Entry) -> str:
+    if entry.is_connection:
+        return "tcp"
+    return "grpc" if "grpc" in entry.agent.lower() else "http"
+
+
 def _to_gateway(world: World, gateway: Workload, entry: Entry) -> Request | None:
     """The same from outside: to the port of the gateway's Service behind which it listens there."""
-    host = _bare(entry.authority) or entry.sni
-    if not host:
-        return None
+    host = _bare(entry.authority) or entry.sni or _address(entry.local)
     return Request(
         source=walk.OUTSIDE,
-        scheme="tcp" if entry.is_connection else "http",
+        scheme="tls" if entry.is_connection and entry.sni else _scheme(entry),
         host=host,
         port=candidates.service_port(world, gateway, _port(entry.local)),
         method=entry.method or "GET",

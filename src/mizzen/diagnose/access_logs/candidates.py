@@ -12,12 +12,10 @@ from mizzen.diagnose.access_logs.subjects import Subject
 from mizzen.diagnose.trace import names as addresses
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.incremental import Index
-from mizzen.model import names, policies, workloads
+from mizzen.model import mesh, names, policies, workloads
 
 _KINDS = ("VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "PeerAuthentication", "EnvoyFilter")
 _indexes = {kind: Index(kind, "all blamed", lambda _key, _object: ((),)) for kind in _KINDS}
-_SPACED = ("PeerAuthentication", "EnvoyFilter")
-"""Kinds that concern whole namespaces."""
 _ACTIONS = {"authorizer-denies": "CUSTOM", "authorizer-fails": "CUSTOM", "denied-by-default": "ALLOW"}
 _WORDS = {
     "fault-abort": "abort=Abort",
@@ -83,7 +81,9 @@ def _server(world: World, group: Group) -> Workload | None:
 
 def _concerns(world: World, key: Key, group: Group) -> bool:
     spec, subject = world.object(key).spec, group.subject
-    if key.kind in _SPACED:
+    if key.kind == "EnvoyFilter":
+        return _patches(world, key, group)
+    if key.kind == "PeerAuthentication":
         return subject.service is not None and key.namespace == subject.service[0]
     if key.kind == "Gateway":
         hosts = {host.rpartition("/")[2] for server in spec.servers for host in server.hosts} - {"*"}
@@ -93,6 +93,18 @@ def _concerns(world: World, key: Key, group: Group) -> bool:
         hosts = {spec.host} if key.kind == "DestinationRule" else set(spec.hosts)
     written = [names.resolve_host(host, key.namespace, world.domain) for host in hosts]
     return any(_is_host(host, asked) for host in written for asked in _asked(subject, group))
+
+
+def _patches(world: World, key: Key, group: Group) -> bool:
+    """Whether an EnvoyFilter is for the proxy that wrote the example."""
+    entry = group.example
+    here, there = (world.at(address.rpartition(":")[0]) for address in (entry.local, entry.remote))
+    proxy = here if here is not None and (entry.is_inbound or here.proxy == "router") else there
+    if proxy is None or world.db is None:
+        return group.subject.service is not None and key.namespace == group.subject.service[0]
+    selector = world.object(key).spec.workload_selector
+    selects = selector is None or selector.labels.items() <= proxy.labels.items()
+    return selects and key.namespace in (proxy.namespace, mesh.root_namespace(world.db))
 
 
 def _destinations(spec: object) -> Iterator[str]:

@@ -107,6 +107,21 @@ def test_rbac_names_its_policy(world: World) -> None:
     assert (found.file, found.line > 0) == ("mesh.yaml", True)
 
 
+def test_routes_of_the_gateway_api_are_named_in_the_line(world: World) -> None:
+    slow = entry(
+        world,
+        status=504,
+        flags=frozenset({"UT"}),
+        details="response_timeout",
+        route="web.shop-routes.2",
+        remote="",
+        local="",
+    )
+    named, found = accused(world, slow)
+    assert str(named) == "HTTPRoute web/shop-routes, rule 2"
+    assert (found.kind, found.name) == ("VirtualService", "routes"), "there is no such HTTPRoute in this world"
+
+
 def test_addresses_of_another_mesh_leave_what_the_names_say(world: World) -> None:
     stranger = entry(world, flags=frozenset({"UH"}), details="no_healthy_upstream", remote="172.16.0.9:1", local="")
     _, found = accused(world, stranger)
