@@ -19,11 +19,12 @@ import msgspec
 from mizzen import observe
 from mizzen.api.gateway_api.statuses import Status
 from mizzen.api.meta import Key, Object
+from mizzen.control.computed import Computed
 from mizzen.control.retries import Budget, Chores
 from mizzen.control.revisions import Revisions
 from mizzen.control.status_merging import merge_status
 from mizzen.errors import SourceError
-from mizzen.incremental import Engine, Root
+from mizzen.incremental import Engine
 from mizzen.model.convert.status.objects import STATUSES, own_status, status_keys
 from mizzen.sources.kube.client import Client
 from mizzen.sources.kube.source import KubeSource
@@ -41,8 +42,6 @@ _EVERY = 0.1
 """Seconds between two looks at the engine."""
 _PATIENCE = 0.3
 """Seconds for which the engine may be behind the source."""
-_PIECE = 0.01
-"""Seconds for which computing may hold the event loop."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,9 +81,8 @@ class StatusWriter:
         self._leads, self._calendar = leads, calendar
         self._budget = Budget()
         self._chores: Chores[Key] = Chores(self._see_to, "a status cannot be written")
-        self._keys: Root[tuple[Key, ...]] = db.root(status_keys)
-        self._roots: dict[Key, Root[Status | None]] = {}
-        self._wanted: dict[Key, Wanted] = {}
+        self._computed: Computed[Status] = Computed(db, status_keys, own_status, self._recomputed)
+        self._wanted = self._computed.values
         self._settled: dict[Key, tuple[str, Object, Status | None]] = {}
         """For which version of an object nothing is to be written."""
         self._read: dict[Key, _Document] = {}
@@ -93,10 +91,10 @@ class StatusWriter:
     async def run(self) -> None:
         """Ends only when cancelled."""
         try:
-            _WAITING.set(len(self._keys.value()))
+            await self._computed.look()
+            _WAITING.set(len(self._chores))
             await self._revisions.look()
             with self._source.listening(self._touched):
-                await self._look()
                 for kind in STATUSES:
                     await self._compare_all(kind)
                 async with asyncio.TaskGroup() as tasks:
@@ -104,65 +102,34 @@ class StatusWriter:
                     tasks.create_task(self._keep_looking())
                     tasks.create_task(self._revisions.follow(self._add_all))
         finally:
-            self._keys.release()
-            for root in self._roots.values():
-                root.release()
+            self._computed.release()
             _WAITING.set(0)
 
     # -- what is wanted -------------------------------------------------------------------------------------------
 
     async def _keep_looking(self) -> None:
         while True:
-            await self._look()
+            await self._computed.look()
             _WAITING.set(len(self._chores))
             await asyncio.sleep(_EVERY)
 
-    async def _look(self) -> None:
-        """Compute what may have changed."""
-        if self._keys.stale or not self._roots:
-            self._follow(dict.fromkeys(self._keys.value()))
-        started = time.monotonic()
-        for key, root in list(self._roots.items()):
-            if key in self._wanted and not root.stale:
-                continue
-            found: Object | None = self._db.peek(key)
-            if found is None:
-                continue  # Gone a moment ago, which the next look will see.
-            wanted = found, self._value(key, root)
-            if self._wanted.get(key) != wanted:
-                self._wanted[key] = wanted
-                self._chores.add(key)
-            if time.monotonic() - started > _PIECE:
-                await asyncio.sleep(0)
-                started = time.monotonic()
-
-    def _follow(self, keys: dict[Key, None]) -> None:
-        for key in self._roots.keys() - keys.keys():
-            self._roots.pop(key).release()
-            for known in (self._wanted, self._settled, self._read):
-                known.pop(key, None)
-        for key in keys:
-            if key not in self._roots:
-                self._roots[key] = self._db.root(own_status, key)
-
-    def _value(self, key: Key, root: Root[Status | None]) -> Status | None:
-        """None, which writes nothing, where a fault of ours is in the way; the engine lists it."""
-        try:
-            return root.value()
-        except Exception as error:
-            _log.debug("no status of %s: %s", key, error)
-            return None
+    def _recomputed(self, key: Key) -> None:
+        if key in self._wanted:
+            self._chores.add(key)
+        else:
+            self._settled.pop(key, None)
+            self._read.pop(key, None)
 
     def _touched(self, key: Key) -> None:
         if key.kind == "Namespace":
-            for each in self._roots:
+            for each in self._wanted:
                 if each.namespace == key.name:
                     self._chores.add(each)
-        elif key in self._roots:
+        elif key in self._wanted:
             self._chores.add(key, _PATIENCE)
 
     def _add_all(self) -> None:
-        for key in self._roots:
+        for key in self._wanted:
             self._chores.add(key)
 
     # -- what there is --------------------------------------------------------------------------------------------

@@ -12,8 +12,12 @@ from collections.abc import Callable
 from mizzen import settings
 from mizzen.control.cluster import Cluster
 from mizzen.control.election import Election, Lead, lease_name, make_identity
+from mizzen.control.managed_gateways import GatewayDeployer
+from mizzen.control.mesh import MeshSettings
+from mizzen.control.options import Options
 from mizzen.control.revisions import Revisions
 from mizzen.control.statuses import StatusWriter
+from mizzen.control.webhooks.installation import follow_installation
 from mizzen.incremental import Engine
 
 STATUS_ELECTION = "istio-gateway-status-leader"
@@ -25,13 +29,26 @@ _EVERY = 0.1
 class Writers:
     """The candidacies of one replica."""
 
-    def __init__(self, cluster: Cluster, db: Engine, config: settings.Settings, is_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        db: Engine,
+        options: Options,
+        config: settings.Settings,
+        *,
+        mesh: MeshSettings,
+        is_ready: Callable[[], bool],
+    ) -> None:
         self._cluster, self._db, self._config, self._is_ready = cluster, db, config, is_ready
+        self._mesh = mesh
+        self._installation = follow_installation(cluster.source, options, config)
         self._identity = make_identity(config.instance.name or socket.gethostname())
         self.elections: list[Election] = []
         """Those that it stands for."""
         if config.features.gateway_statuses:
             self._stand(STATUS_ELECTION, self._write_statuses)
+        if config.features.gateway_deployments:
+            self._stand(DEPLOYMENT_ELECTION, self._deploy_gateways)
 
     def _stand(self, name: str, lead: Callable[[Election], Lead]) -> None:
         instance = self._config.instance
@@ -61,5 +78,21 @@ class Writers:
                 self._db, self._cluster.source, self._cluster.client, self._revisions(), lambda: election.leads
             )
             await writer.run()
+
+        return lead
+
+    def _deploy_gateways(self, election: Election) -> Lead:
+        async def lead() -> None:
+            deployer = GatewayDeployer(
+                self._db,
+                self._cluster.source,
+                self._cluster.client,
+                self._revisions(),
+                lambda: election.leads,
+                installation=lambda: self._installation.config_for({}),
+                mesh=lambda: self._mesh.written,
+                makes_classes=self._config.features.gateway_classes,
+            )
+            await deployer.run()
 
         return lead

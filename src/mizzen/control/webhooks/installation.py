@@ -13,13 +13,15 @@ from typing import Any
 
 import msgspec
 
-from mizzen import observe
+from mizzen import observe, settings
 from mizzen.api.kube.cluster import Node
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import Key, Object
+from mizzen.control.options import Options
 from mizzen.errors import DecodeError
 from mizzen.inject.values import InjectionConfig, decode_injector
 from mizzen.inject.workload import mapping
+from mizzen.sources.kube.source import KubeSource
 
 _log = observe.scope("injector")
 
@@ -32,6 +34,17 @@ def config_map_key(namespace: str, revision: str) -> Key:
     """The ConfigMap with the injector's values."""
     suffix = "" if revision in ("", "default") else f"-{revision}"
     return Key("ConfigMap", namespace, f"istio-sidecar-injector{suffix}")
+
+
+def follow_installation(source: KubeSource, options: Options, config: settings.Settings) -> "Installation":
+    """The choices for the objects that a control plane serves."""
+    base = InjectionConfig(
+        istio_namespace=config.instance.namespace,
+        revision=config.instance.revision,
+        cluster_domain=options.domain,
+        cluster_id=options.cluster_id,
+    )
+    return Installation(source.objects, lambda: source.of_kind("Node"), base, config.injection.native_sidecars)
 
 
 class Installation:

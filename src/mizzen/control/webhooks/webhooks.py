@@ -19,9 +19,8 @@ from mizzen.control.webhooks import guards, probe, server, tls
 from mizzen.control.webhooks.configurations import Configurations
 from mizzen.control.webhooks.documents import INJECTION, Configuration
 from mizzen.control.webhooks.injection import Injector
-from mizzen.control.webhooks.installation import Installation
+from mizzen.control.webhooks.installation import follow_installation
 from mizzen.inject.selection import SYSTEM_NAMESPACES
-from mizzen.inject.values import InjectionConfig
 
 _log = observe.scope("webhook")
 
@@ -39,15 +38,7 @@ class Webhooks:
         config: settings.Settings,
     ) -> None:
         self._source, self._instance, self._certificate = cluster.source, config.instance, certificate
-        base = InjectionConfig(
-            istio_namespace=config.instance.namespace,
-            revision=config.instance.revision,
-            cluster_domain=options.domain,
-            cluster_id=options.cluster_id,
-        )
-        installation = Installation(
-            cluster.source.objects, lambda: cluster.source.of_kind("Node"), base, config.injection.native_sidecars
-        )
+        installation = follow_installation(cluster.source, options, config)
         self._injector = Injector(installation, lambda: mesh.written)
         instance = config.instance
         self._configurations = Configurations(

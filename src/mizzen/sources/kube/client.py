@@ -61,7 +61,13 @@ class Page(msgspec.Struct, frozen=True):
     """A part of a list; the objects are not decoded."""
 
     metadata: ListMeta
-    items: list[msgspec.Raw] = []
+    listed: list[msgspec.Raw] | None = msgspec.field(name="items", default=None)
+    """Null in an empty list of metadata."""
+
+    @property
+    def items(self) -> list[msgspec.Raw]:
+        """The objects."""
+        return self.listed or []
 
 
 class Event(msgspec.Struct, frozen=True):

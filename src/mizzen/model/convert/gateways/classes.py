@@ -14,7 +14,7 @@ from mizzen.incremental import Engine, query
 
 GATEWAY_CONTROLLER = "istio.io/gateway-controller"
 MESH_CONTROLLER = "istio.io/mesh-controller"
-_UNMANAGED_CONTROLLER = "istio.io/unmanaged-gateway"
+UNMANAGED_CONTROLLER = "istio.io/unmanaged-gateway"
 
 ServiceType = Literal["LoadBalancer", "ClusterIP", "NodePort"]
 
@@ -40,13 +40,13 @@ _CONTROLLERS = {
     for traits in (
         Traits(controller=GATEWAY_CONTROLLER, service_type="LoadBalancer", has_suffix=True, takes_listener_sets=True),
         Traits(controller=MESH_CONTROLLER, service_type="ClusterIP", reports_ip=True, is_waypoint=True),
-        Traits(controller=_UNMANAGED_CONTROLLER, is_remote=True),
+        Traits(controller=UNMANAGED_CONTROLLER, is_remote=True),
     )
 }
 _BUILT_IN = {
     "istio": GATEWAY_CONTROLLER,
     "istio-waypoint": MESH_CONTROLLER,
-    "istio-remote": _UNMANAGED_CONTROLLER,
+    "istio-remote": UNMANAGED_CONTROLLER,
 }
 
 

@@ -26,8 +26,8 @@ Part = Literal["deployment", "service", "serviceAccount", "horizontalPodAutoscal
 PARTS: tuple[Part, ...] = get_args(Part)
 """The keys of a ConfigMap that customises Gateways, by the object that each is laid over."""
 
-_CONTROLLER_VERSION = "gateway.istio.io/controller-version"
-_OURS = (addresses.NAME_OVERRIDE, addresses.SERVICE_ACCOUNT, _CONTROLLER_VERSION)
+CONTROLLER_VERSION = "gateway.istio.io/controller-version"
+_OURS = (addresses.NAME_OVERRIDE, addresses.SERVICE_ACCOUNT, CONTROLLER_VERSION)
 """Annotations that are told to the control plane, not to what it deploys."""
 _RESERVED = "gateway.networking.k8s.io/"
 _STATUS_PORT = 15021
@@ -39,6 +39,7 @@ _defaults = Index(
     "class of Gateways",
     lambda key, found: ((key[1], name),) if (name := found.metadata.labels.get(DEFAULTS_FOR_CLASS)) else (),
 )
+_gateways = Index("KubernetesGateway", "kind", lambda *_: ((),))
 
 
 class ServicePort(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +81,12 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """The later over the earlier."""
     fault: Fault | None = None
     """Why nothing can be deployed."""
+
+
+@query
+def gateway_keys(db: Engine) -> tuple[Key, ...]:
+    """All Gateways."""
+    return tuple(Key(*key) for key in db.lookup(_gateways, ()))
 
 
 @query

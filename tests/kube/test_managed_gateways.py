@@ -1,0 +1,304 @@
+"""Managed Gateways in a real API server: deployed, kept, handed on, and never written for nothing."""
+
+import asyncio
+import contextlib
+import pathlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import kube_mesh_kinds
+import msgspec
+import pytest
+from control_planes import FAST, Plane, control_plane
+from kube_bed import Answer, Bed
+from kube_objects import path_of
+
+from mizzen import settings
+from mizzen.sources.kube.access import from_kubeconfig
+
+MANAGER = "istio.io/gateway-controller"
+PLACES = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts/",
+    "Service": "/api/v1/namespaces/{}/services/",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments/",
+    "HorizontalPodAutoscaler": "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers/",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets/",
+}
+ALWAYS = ("ServiceAccount", "Service", "Deployment")
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds(bed: Bed) -> None:
+    kube_mesh_kinds.install(bed)
+    with contextlib.suppress(Answer):
+        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
+
+
+@contextlib.asynccontextmanager
+async def deploying(bed: Bed, folder: pathlib.Path, **features: bool) -> AsyncIterator[Plane]:
+    tuned = msgspec.structs.replace(FAST, features=settings.Features(**features))
+    access = from_kubeconfig(bed.kubeconfig())
+    async with control_plane(folder, tuned, config=(), kubernetes=access) as plane:
+        yield plane
+
+
+class Made:
+    """A Gateway, and what is made for it."""
+
+    def __init__(self, bed: Bed, namespace: str) -> None:
+        self._bed, self.namespace = bed, namespace
+
+    def gateway(self, **metadata: Any) -> dict[str, Any]:
+        return {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "Gateway",
+            "metadata": {"name": "gate", "namespace": self.namespace, **metadata},
+            "spec": {
+                "gatewayClassName": "istio",
+                "listeners": [{"name": "web", "port": 80, "protocol": "HTTP"}],
+            },
+        }
+
+    async def call(self, method: str, path: str, body: Any = None, **more: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self._bed.call, method, path, body, **more)
+
+    async def apply(self, document: dict[str, Any], plural: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self._bed.apply, path_of(document, plural), document)
+
+    async def apply_gateway(self, **metadata: Any) -> dict[str, Any]:
+        return await self.apply(self.gateway(**metadata), "gateways")
+
+    @property
+    def gateway_path(self) -> str:
+        return path_of(self.gateway(), "gateways")
+
+    def path(self, kind: str, name: str = "gate-istio") -> str:
+        return PLACES[kind].format(self.namespace) + name
+
+    async def find(self, kind: str) -> dict[str, Any] | None:
+        try:
+            return await self.call("GET", self.path(kind))
+        except Answer as answer:
+            if answer.status != 404:
+                raise
+            return None
+
+    async def until(self, kind: str, holds: Callable[[dict[str, Any]], Any] = bool) -> dict[str, Any]:
+        async with asyncio.timeout(120):
+            while True:
+                found = await self.find(kind)
+                if found is not None and holds(found):
+                    return found
+                await asyncio.sleep(0.1)
+
+    async def until_gateway(self, holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        async with asyncio.timeout(120):
+            while True:
+                found = await self.call("GET", self.gateway_path)
+                if holds(found):
+                    return found
+                await asyncio.sleep(0.1)
+
+    async def versions(self) -> dict[str, str]:
+        found = {kind: await self.find(kind) for kind in PLACES}
+        return {kind: one["metadata"]["resourceVersion"] for kind, one in found.items() if one is not None}
+
+    async def are_quiet_for_none(self) -> dict[str, str]:
+        """The versions after a while in which something would have been made."""
+        await asyncio.sleep(3)
+        return await self.versions()
+
+    async def are_quiet(self) -> dict[str, str]:
+        """The versions, once nobody has written for a while."""
+        last: dict[str, str] = {}
+        async with asyncio.timeout(120):
+            while not last or last != await self.versions():
+                last = await self.versions()
+                await asyncio.sleep(2)
+        return last
+
+
+@pytest.fixture
+def made(bed: Bed, namespace: str) -> Made:
+    return Made(bed, namespace)
+
+
+def owner(found: dict[str, Any]) -> dict[str, Any]:
+    (reference,) = found["metadata"]["ownerReferences"]
+    return reference
+
+
+async def test_a_gateway_is_deployed_under_its_name_and_ownership(bed, made, tmp_path):
+    gateway = await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        for kind in ALWAYS:
+            found = await made.until(kind)
+            reference = owner(found)
+            assert (reference["kind"], reference["uid"]) == ("Gateway", gateway["metadata"]["uid"])
+            assert found["metadata"]["labels"]["gateway.istio.io/managed"] == "istio.io-gateway-controller"
+            assert {entry["manager"] for entry in found["metadata"]["managedFields"]} == {MANAGER}
+            assert {entry["operation"] for entry in found["metadata"]["managedFields"]} == {"Apply"}
+        service = await made.until("Service")
+        assert [port["port"] for port in service["spec"]["ports"]] == [15021, 80]
+        assert await made.find("HorizontalPodAutoscaler") is None
+
+        def is_signed(found: dict[str, Any]) -> bool:
+            return found["metadata"].get("annotations", {}).get("gateway.istio.io/controller-version") == "5"
+
+        await made.until_gateway(is_signed)
+        classes = await made.call("GET", "/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio")
+        assert classes["spec"]["controllerName"] == MANAGER
+
+
+async def test_the_address_of_the_load_balancer_is_told(bed, made, tmp_path):
+    await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        await made.until("Service")
+        slice_ = {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": "gate-istio-1",
+                "namespace": made.namespace,
+                "labels": {"kubernetes.io/service-name": "gate-istio"},
+            },
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.9.9.9"], "conditions": {"ready": True}}],
+            "ports": [{"name": "web", "port": 80, "protocol": "TCP"}],
+        }
+        await made.apply(slice_, "endpointslices")
+
+        def reason(found: dict[str, Any]) -> str:
+            conditions = found.get("status", {}).get("conditions", ())
+            return next((one["reason"] for one in conditions if one["type"] == "Programmed"), "")
+
+        await made.until_gateway(lambda found: reason(found) == "AddressNotAssigned")
+        status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}}
+        await made.call("PATCH", f"{made.path('Service')}/status", status, kind=MERGE)
+        found = await made.until_gateway(lambda found: reason(found) == "Programmed")
+        assert found["status"]["addresses"] == [{"type": "IPAddress", "value": "192.0.2.7"}]
+
+
+async def test_what_somebody_changes_or_removes_is_put_right(bed, made, tmp_path):
+    await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        for kind in ALWAYS:
+            await made.until(kind)
+        changed = {"spec": {"selector": {"app": "other"}, "type": "ClusterIP"}}
+        await made.call("PATCH", made.path("Service"), changed, kind=MERGE)
+        selector = {"gateway.networking.k8s.io/gateway-name": "gate"}
+        service = await made.until("Service", lambda found: found["spec"]["selector"] == selector)
+        assert service["spec"]["type"] == "LoadBalancer"
+        await made.call("PATCH", made.path("Deployment"), {"metadata": {"ownerReferences": None}}, kind=MERGE)
+        await made.until("Deployment", lambda found: found["metadata"].get("ownerReferences"))
+        before = await made.until("ServiceAccount")
+        await made.call("DELETE", made.path("ServiceAccount"))
+        await made.until(
+            "ServiceAccount", lambda found: found["metadata"]["uid"] != before["metadata"]["uid"]
+        )  # fmt: skip
+
+
+async def test_fields_of_others_stay_theirs(bed, made, tmp_path):
+    await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        await made.until("Deployment")
+        await made.call("PATCH", made.path("Deployment"), {"spec": {"replicas": 3}}, kind=MERGE)
+        added = {"metadata": {"annotations": {"example.com/checked": "yes"}}}
+        await made.call("PATCH", made.path("Service"), added, kind=MERGE)
+        await made.are_quiet()
+        deployment, service = await made.find("Deployment"), await made.find("Service")
+        assert deployment is not None
+        assert service is not None
+        assert deployment["spec"]["replicas"] == 3
+        assert service["metadata"]["annotations"]["example.com/checked"] == "yes"
+
+
+async def test_nothing_is_written_by_a_replica_that_comes_after(bed, made, tmp_path):
+    await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        for kind in ALWAYS:
+            await made.until(kind)
+        before = await made.are_quiet()
+    async with deploying(bed, tmp_path) as plane:
+        applied = 'mizzen_leader{lease="istio-gateway-deployment-default"} 1'
+        async with asyncio.timeout(120):
+            while True:
+                await asyncio.sleep(0.1)
+                if applied in (await plane.get("/metrics"))[1]:
+                    break
+        assert await made.are_quiet() == before
+
+
+async def test_the_gateway_and_its_parameters_are_followed(bed, made, tmp_path):
+    parameters = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "choices", "namespace": made.namespace},
+        "data": {
+            "horizontalPodAutoscaler": "spec: {minReplicas: 2, maxReplicas: 4}",
+            "podDisruptionBudget": "spec: {minAvailable: 1}",
+        },
+    }
+    await made.apply(parameters, "configmaps")
+    gateway = await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        await made.until("Deployment")
+        listener = {"name": "more", "port": 8443, "protocol": "HTTP"}
+        reference = {"group": "", "kind": "ConfigMap", "name": "choices"}
+        spec = {"listeners": [*gateway["spec"]["listeners"], listener], "infrastructure": {"parametersRef": reference}}
+        await made.call("PATCH", made.gateway_path, {"spec": spec}, kind=MERGE)
+        await made.until("Service", lambda found: 8443 in {port["port"] for port in found["spec"]["ports"]})
+        autoscaler = await made.until("HorizontalPodAutoscaler")
+        assert (autoscaler["spec"]["minReplicas"], autoscaler["spec"]["maxReplicas"]) == (2, 4)
+        assert owner(autoscaler)["name"] == "gate"
+        assert (await made.until("PodDisruptionBudget"))["spec"]["minAvailable"] == 1
+
+
+async def test_what_is_somebody_elses_is_left_alone(bed, made, tmp_path, caplog):
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "gate-istio", "namespace": made.namespace, "labels": {"team": "other"}},
+    }
+    before = await made.apply(account, "serviceaccounts")
+    await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        await made.until("Deployment")
+        await made.are_quiet()
+        found = await made.find("ServiceAccount")
+        assert found is not None
+        assert found["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        assert caplog.text.count("ServiceAccount gate-istio is somebody else's") == 1
+
+
+async def test_gateways_of_newer_control_planes_and_of_other_revisions_are_not_deployed(bed, made, tmp_path):
+    await made.apply_gateway(annotations={"gateway.istio.io/controller-version": "6"})
+    canary = made.gateway(labels={"istio.io/rev": "canary"})
+    canary["metadata"]["name"] = "canary"
+    ours = made.gateway()
+    ours["metadata"]["name"] = "ours"
+    for document in (canary, ours):
+        await made.apply(document, "gateways")
+    async with deploying(bed, tmp_path):
+        async with asyncio.timeout(120):
+            while True:
+                with contextlib.suppress(Answer):
+                    await made.call("GET", made.path("Deployment", "ours-istio"))
+                    break
+                await asyncio.sleep(0.1)
+        assert await made.are_quiet_for_none() == {}
+        with pytest.raises(Answer):
+            await made.call("GET", made.path("Deployment", "canary-istio"))
+
+
+async def test_a_gateway_that_is_gone_is_not_deployed_again(bed, made, tmp_path):
+    """The server of this test has no garbage collector, which is what removes the objects of a Gateway that is gone."""
+    await made.apply_gateway()
+    async with deploying(bed, tmp_path):
+        for kind in ALWAYS:
+            await made.until(kind)
+        await made.call("DELETE", made.gateway_path)
+        for kind in ALWAYS:
+            await made.call("DELETE", made.path(kind))
+        assert await made.are_quiet_for_none() == {}

@@ -1,0 +1,73 @@
+"""Control planes as processes of their own over one API server: replicas that can be stopped, frozen and killed."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from eventually import eventually_blocking
+from kube_bed import Answer, Bed
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases"
+_ADDRESSES = ("grpcAddr", "secureGRPCAddr", "mutualGRPCAddr", "monitoringAddr", "httpAddr")
+
+
+class Replica:
+    """One process."""
+
+    def __init__(self, bed: Bed, folder: pathlib.Path, name: str, variables: Mapping[str, str]) -> None:
+        self.name, self.log = name, folder / f"{name}.log"
+        addresses = [part for flag in _ADDRESSES for part in (f"--{flag}", "127.0.0.1:0")]
+        command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(bed.kubeconfig()), *addresses]
+        command += ["--httpsAddr", "", "--ctrlz_port", "0", "--caDir", str(folder / "ca")]
+        environment = {**os.environ, "POD_NAME": name, **variables}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(60)
+
+
+class Replicas:
+    """Several, and what the Lease says of them."""
+
+    def __init__(self, bed: Bed, folder: pathlib.Path, lease: str, **variables: str) -> None:
+        self._bed, self._folder, self._lease, self._variables = bed, folder, lease, variables
+        self.all: dict[str, Replica] = {}
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            self.all[name] = Replica(self._bed, self._folder, name, self._variables)
+
+    def stop(self) -> None:
+        for replica in self.all.values():
+            if replica.process.poll() is None:
+                replica.send(signal.SIGCONT)
+            replica.end(signal.SIGKILL)
+
+    @property
+    def spec(self) -> dict:
+        try:
+            return self._bed.call("GET", f"{LEASES}/{self._lease}")["spec"]
+        except Answer as answer:
+            if answer.status != 404:
+                raise
+            return {}
+
+    @property
+    def leader(self) -> str:
+        """The name of the replica that holds the Lease; empty for none."""
+        return self.spec.get("holderIdentity", "").partition("_")[0]
+
+    def until_led(self, *, by_another_than: str = "") -> Replica:
+        name = eventually_blocking(
+            lambda: name if (name := self.leader) not in ("", by_another_than) else "", 180, every=0.1
+        )
+        return self.all[name]
