@@ -26,6 +26,8 @@ _ROUTE = re.compile(r"(?P<namespace>[a-z0-9-]+)\.(?P<name>[a-z0-9.-]+)\.(?P<rule
 """Routes of the Gateway API are named so."""
 _ROUTE_KIND = "HTTPRoute"
 _PASSTHROUGH = "PassthroughCluster"
+_TOGETHER = ("AuthorizationPolicy", "RequestAuthentication")
+"""Kinds of which several decide about one request."""
 _PARTED = ("AuthorizationPolicy", "DestinationRule", "HTTPRoute", "GRPCRoute")
 _NOBODYS = ("no-route", "no-server-name", "registry-only")
 """Causes for which it may be that no object is at fault: nobody has spoken for the host."""
@@ -46,6 +48,8 @@ class Blame(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """What configuration says of it."""
     fix: str = ""
+    also: tuple[str, ...] = ()
+    """Others that may as well be meant: all policies that select the pod decide, and the line does not say which."""
     confirmed: bool = False
     """Whether the request, traced through configuration, fails in the same way."""
 
@@ -101,8 +105,12 @@ def by_objects(world: World, group: Group) -> Blame:
         return _of_cause(traced.cause, reason=traced.reason, fix=traced.fix, confirmed=True, part=named.part)
     if traced is not None and group.code in _NOBODYS and _agrees(traced, group.example):
         return msgspec.structs.replace(named, reason=traced.reason, fix=traced.fix, confirmed=True)
-    key = next(_keys(world, named, group), None)
-    return _placed(world, named, key) if key is not None else named
+    keys = list(_keys(world, named, group))
+    if not keys:
+        return named
+    alike = [key for key in keys[1:] if key.kind == keys[0].kind and key.kind in _TOGETHER]
+    also = tuple(f"{key.kind} {key.namespace}/{key.name}" for key in alike)
+    return msgspec.structs.replace(_placed(world, named, keys[0]), also=also)
 
 
 def _keys(world: World, named: Blame, group: Group) -> Iterator[Key]:

@@ -50,6 +50,8 @@ def describe(group: Group, blame: Blame) -> Iterator[str]:
         yield f"  logged   {number} x {text}"
     sure = ", as configuration says too" if blame.confirmed else ""
     yield f"  object   {blame}{sure}"
+    if blame.also:
+        yield f"  or       {', '.join(blame.also)}"
     if blame.reason:
         yield f"  why      {blame.reason}"
     yield f"  ask      {group.explanation.question}"

@@ -122,6 +122,35 @@ def test_routes_of_the_gateway_api_are_named_in_the_line(world: World) -> None:
     assert (found.kind, found.name) == ("VirtualService", "routes"), "there is no such HTTPRoute in this world"
 
 
+def test_policies_that_decide_together_are_all_named() -> None:
+    allowing = "".join(
+        f"""
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {{name: {name}, namespace: web}}
+spec: {{selector: {{matchLabels: {{app: server}}}}, rules: [{{to: [{{operation: {{paths: [/{name}]}}}}]}}]}}
+"""
+        for name in ("first", "second")
+    )
+    world = world_of(SHOP, RULES, allowing)
+    server = world.find("server.web").addresses[0]
+    denied = entry(
+        world,
+        path="/first",
+        status=403,
+        details="rbac_access_denied_matched_policy[none]",
+        cluster="inbound|8080||",
+        local=f"{server}:8080",
+        sni=f"outbound_.80_._.{HOST}",
+    )
+    _, found = accused(world, denied)
+    assert (str(found).partition(" (")[0], found.also) == (
+        "AuthorizationPolicy web/first",
+        ("AuthorizationPolicy web/second",),
+    )
+
+
 def test_addresses_of_another_mesh_leave_what_the_names_say(world: World) -> None:
     stranger = entry(world, flags=frozenset({"UH"}), details="no_healthy_upstream", remote="172.16.0.9:1", local="")
     _, found = accused(world, stranger)
