@@ -1,7 +1,7 @@
 """States that git has, as folders that go away.
 
 In: paths in a work tree and a revision, or a state as users write it: a path, `REV` or `REV:PATH`. Out: folders with
-what stood there. A path that did not exist then is left out; so is standard input.
+what stood there. Of several paths one that did not exist then is left out; so is standard input.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def checked_out(paths: Sequence[str], revision: str, said: str = "--since") -> I
 @contextlib.contextmanager
 def state(written: str, other: str) -> Iterator[str]:
     """The folder or file of one state; `REV` alone is the place of the other state, as it was at that revision."""
-    if os.path.exists(written) or written == _STDIN:
+    if os.path.exists(written):
         yield written
         return
     revision, colon, path = written.partition(":")

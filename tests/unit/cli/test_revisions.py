@@ -68,7 +68,12 @@ def test_what_is_taken_out_goes_away(tree: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [("nothing", "neither a path nor a git revision"), ("first:other", "did not exist"), ("--all", "neither a path")],
+    [
+        ("nothing", "neither a path nor a git revision"),
+        ("first:other", "did not exist"),
+        ("--all", "neither a path"),
+        ("-", "neither a path"),
+    ],
 )
 def test_what_is_neither_is_refused(tree: pathlib.Path, written: str, said: str) -> None:
     with pytest.raises(MizzenError, match=said), revisions.state(written, "mesh"):
