@@ -408,3 +408,14 @@ def test_of_queries_that_raise_those_are_told_that_do_so_by_themselves() -> None
     assert (raised.function.__name__, raised.args, raised.reads) == ("inverse", ("a",), (key("a"),))
     db.set(key("a"), 1)
     assert (root.value(), list(db.raised())) == (1.0, [])
+
+
+def test_a_copy_of_all_inputs_is_nobodys_read() -> None:
+    db = Engine()
+    db.set(key("a"), 1)
+    db.set(("m", "b"), 2)
+    copy = db.inputs()
+    db.remove(key("a"))
+    assert copy == {key("a"): 1, ("m", "b"): 2}
+    assert db.inputs() == {("m", "b"): 2}
+    assert len(db) == 0

@@ -179,3 +179,10 @@ def test_objects_are_counted_by_kind_and_by_why_they_are_not_in_force(inputs: In
     text = observe.render_metrics()
     assert b'mizzen_object_in_force{kind="Service",reason=""} 2' in text
     assert b'kind="Service",reason="unusable"' not in text
+
+
+def test_places_are_those_of_the_source_that_came_first(inputs: Inputs) -> None:
+    other = Key("Service", "shop", "other")
+    inputs.take("files", Batch(sets={CART: Service()}), {CART: HERE})
+    inputs.take("more", Batch(sets={CART: Service(), other: Service()}), {CART: Origin("b", 1), other: Origin("b", 2)})
+    assert inputs.places() == {CART: HERE, other: Origin("b", 2)}

@@ -299,3 +299,23 @@ async def test_a_slow_one_gives_its_place_away_once():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1), throttle.place():
                 pass
+
+
+# -- history ----------------------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_a_push_is_remembered_with_its_objects_and_whom_it_told():
+    everybodys, others = mesh_of_resources.key(CLUSTER, "a"), mesh_of_resources.key(CLUSTER, "ns/other/b")
+    async with Setting().running() as setting:
+        listening = [Listening(setting.roots), Listening(setting.roots, "other")]
+        setting.feed("a", "2")
+        await asyncio.sleep(1)
+        setting.feed("ns/other/b", "2")
+        await asyncio.sleep(1)
+    first, second = setting.pusher.history.latest
+    assert [len(each.pushes) for each in listening] == [1, 2]
+    assert (first.objects, first.told, first.reasons) == ((everybodys,), 2, ("config",))
+    assert (second.objects, second.told, second.changes) == ((others,), 1, 1)
+    assert first.seconds == pytest.approx(0.1)
+    assert [account.object for account in setting.pusher.history.top(5)] == [everybodys, others]
