@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Iterator
 
 import fault_catalogue
+import fault_logs
 import fault_mesh
 import fault_runs
 import msgspec
@@ -96,6 +97,17 @@ def test_the_broken_object_is_named(compared: tuple[Compared, ...]) -> None:
     assert right >= _BLAMED * len(broken), "\n".join(
         f"{each.fault.name}: {each.foretold.cause or 'nothing'} for {each.fault.cause or 'nothing'}" for each in other
     )
+
+
+def test_the_logs_alone_lead_to_the_broken_objects(mesh: TrafficMesh, compared: tuple[Compared, ...]) -> None:
+    """Of faults that left a line; a log has neither headers nor tokens, nor what an authorizer thought."""
+    told = fault_logs.accused(compared, fault_runs.load_world(mesh))
+    broken = [each for each in compared if each.fault.cause and told.get(each.fault.name)]
+    wrong = [each for each in broken if each.fault.cause not in told[each.fault.name]]
+    listed = "\n".join(f"{each.fault.name}: {told[each.fault.name]} for {each.fault.cause}" for each in wrong)
+    print(f"logs: {len(broken) - len(wrong)} of {len(broken)}\n{listed}")
+    assert len(broken) >= 120
+    assert len(wrong) <= (1 - _BLAMED) * len(broken), listed
 
 
 def test_nothing_is_blamed_where_nothing_is_broken(compared: tuple[Compared, ...]) -> None:
