@@ -1,6 +1,7 @@
 """Managed Gateways in a real API server: deployed, kept, handed on, and never written for nothing."""
 
 import asyncio
+import base64
 import contextlib
 import pathlib
 from collections.abc import AsyncIterator, Callable
@@ -302,3 +303,71 @@ async def test_a_gateway_that_is_gone_is_not_deployed_again(bed, made, tmp_path)
         for kind in ALWAYS:
             await made.call("DELETE", made.path(kind))
         assert await made.are_quiet_for_none() == {}
+
+
+RIGHTS: tuple[tuple[str, str, str], ...] = (
+    ("*", "*", "get list watch"),
+    ("coordination.k8s.io", "leases", "get create patch"),
+    (
+        "gateway.networking.k8s.io",
+        "gatewayclasses/status gateways/status listenersets/status httproutes/status grpcroutes/status "
+        "tcproutes/status tlsroutes/status backendtlspolicies/status",
+        "patch",
+    ),
+    ("gateway.networking.k8s.io", "gatewayclasses", "create"),
+    ("gateway.networking.k8s.io", "gateways", "patch"),
+    ("", "serviceaccounts services", "create patch"),
+    ("apps", "deployments", "create patch"),
+    ("autoscaling", "horizontalpodautoscalers", "create patch"),
+    ("policy", "poddisruptionbudgets", "create patch"),
+)
+"""What docs/kubernetes.md says is needed to write back."""
+
+
+async def test_the_rights_that_are_documented_are_enough(bed, made, tmp_path, caplog):
+    account, rbac = f"writer-of-{made.namespace}", "/apis/rbac.authorization.k8s.io/v1"
+    rules = [
+        {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split()}
+        for group, resources, verbs in RIGHTS
+    ]
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": account}
+    subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": account}
+    await made.call("POST", f"{rbac}/clusterroles", {"metadata": {"name": account}, "rules": rules})
+    binding = {"metadata": {"name": account}, "roleRef": reference, "subjects": [subject]}
+    await made.call("POST", f"{rbac}/clusterrolebindings", binding)
+    certificate, key = bed.authority.issue(account)
+    files = {"client-certificate-data": certificate, "client-key-data": key}
+    user = {name: base64.b64encode(text.encode()).decode() for name, text in files.items()}
+    parameters = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "choices", "namespace": made.namespace},
+        "data": {
+            "horizontalPodAutoscaler": "spec: {minReplicas: 2, maxReplicas: 4}",
+            "podDisruptionBudget": "spec: {minAvailable: 1}",
+        },
+    }
+    await made.apply(parameters, "configmaps")
+    gateway = made.gateway()
+    reference = {"group": "", "kind": "ConfigMap", "name": "choices"}
+    gateway["spec"]["infrastructure"] = {"parametersRef": reference}
+    with contextlib.suppress(Answer):
+        await made.call("DELETE", "/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio-remote")
+    await made.apply(gateway, "gateways")
+    access = from_kubeconfig(bed.kubeconfig(account, **user))
+    async with control_plane(tmp_path, FAST, config=(), kubernetes=access):
+        for kind in PLACES:
+            await made.until(kind)
+
+        def is_accepted(found: dict[str, Any]) -> bool:
+            conditions = found.get("status", {}).get("conditions", ())
+            return any((one["type"], one["status"]) == ("Accepted", "True") for one in conditions)
+
+        await made.until_gateway(is_accepted)
+        async with asyncio.timeout(120):
+            while True:
+                with contextlib.suppress(Answer):
+                    await made.call("GET", "/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio-remote")
+                    break
+                await asyncio.sleep(0.1)
+    assert "forbidden" not in caplog.text
