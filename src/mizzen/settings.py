@@ -77,6 +77,10 @@ def _parse_names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
+def _parse_network(text: str) -> Network:
+    return ipaddress.ip_network(text.strip(), strict=False)
+
+
 def _parse_networks(text: str) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(name, strict=False) for name in _parse_names(text))
 
@@ -247,6 +251,16 @@ class Features(Group, frozen=True, kw_only=True):
     """Whether managed Gateways are deployed."""
     gateway_classes: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER", parse_bool)] = True
     """Whether the GatewayClasses that every installation has are made where they are missing."""
+    allocate_addresses: Annotated[bool, Variable("PILOT_ENABLE_IP_AUTOALLOCATE", parse_bool)] = True
+    """Whether hosts of ServiceEntries are given virtual addresses."""
+    addresses_v4: Annotated[Network, Variable("PILOT_IP_AUTOALLOCATE_IPV4_PREFIX", _parse_network)] = (
+        ipaddress.ip_network("240.240.0.0/16")
+    )
+    """Where their IPv4 addresses are from."""
+    addresses_v6: Annotated[Network, Variable("PILOT_IP_AUTOALLOCATE_IPV6_PREFIX", _parse_network)] = (
+        ipaddress.ip_network("2001:2::/48")
+    )
+    """Where their IPv6 addresses are from."""
     trace_sampling: Annotated[float, Variable("PILOT_TRACE_SAMPLING", _parse_percentage)] = 1.0
     """Per cent of requests that are traced where nothing else says."""
 
@@ -349,7 +363,6 @@ REFERENCE_DEFAULTS: Mapping[str, str] = {
     "PILOT_ENABLE_ANALYSIS": "false",
     "PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES": "false",
     "PILOT_ENABLE_HEADLESS_FILTER_CHAIN_LISTENER": "false",
-    "PILOT_ENABLE_IP_AUTOALLOCATE": "true",
     "PILOT_ENABLE_METADATA_EXCHANGE": "true",
     "PILOT_ENABLE_MONGO_FILTER": "true",
     "PILOT_ENABLE_MYSQL_FILTER": "false",

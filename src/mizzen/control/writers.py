@@ -2,7 +2,7 @@
 
 In: the cluster, the engine, settings. Out: candidates that run beside the source. Nobody stands for an election before
 it serves proxies, since a leader that knows half of the objects would write half-truths. Each election is for one
-revision, under the names that istiod gives them.
+revision, but for that of virtual addresses, which the cluster has once; the names are those that istiod gives them.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from mizzen import settings
 from mizzen.control.cluster import Cluster
 from mizzen.control.election import Election, Lead, lease_name, make_identity
+from mizzen.control.entry_addresses import EntryAddresses
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Options
@@ -22,6 +23,7 @@ from mizzen.incremental import Engine
 
 STATUS_ELECTION = "istio-gateway-status-leader"
 DEPLOYMENT_ELECTION = "istio-gateway-deployment"
+ADDRESS_ELECTION = "istio-ip-autoallocate"
 
 _EVERY = 0.1
 
@@ -49,13 +51,15 @@ class Writers:
             self._stand(STATUS_ELECTION, self._write_statuses)
         if config.features.gateway_deployments:
             self._stand(DEPLOYMENT_ELECTION, self._deploy_gateways)
+        if config.features.allocate_addresses:
+            self._stand(ADDRESS_ELECTION, self._allocate_addresses, of_revision=False)
 
-    def _stand(self, name: str, lead: Callable[[Election], Lead]) -> None:
+    def _stand(self, name: str, lead: Callable[[Election], Lead], *, of_revision: bool = True) -> None:
         instance = self._config.instance
         election = Election(
             self._cluster.client,
             instance.namespace,
-            lease_name(name, instance.revision),
+            lease_name(name, instance.revision) if of_revision else name,
             self._identity,
             timing=self._config.leadership,
         )
@@ -94,5 +98,20 @@ class Writers:
                 makes_classes=self._config.features.gateway_classes,
             )
             await deployer.run()
+
+        return lead
+
+    def _allocate_addresses(self, election: Election) -> Lead:
+        features = self._config.features
+
+        async def lead() -> None:
+            writer = EntryAddresses(
+                self._db,
+                self._cluster.source,
+                self._cluster.client,
+                (features.addresses_v4, features.addresses_v6),
+                lambda: election.leads,
+            )
+            await writer.run()
 
         return lead
