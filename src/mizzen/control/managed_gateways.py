@@ -37,7 +37,7 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
     "istio": (GATEWAY_CONTROLLER, "Gateways that the mesh deploys and programs."),
     "istio-remote": (UNMANAGED_CONTROLLER, "Gateways that stand for those of other clusters."),
 }
-_EVERY = 0.1
+_EVERY, _CHOICES_EVERY = 0.1, 1.0
 _PATIENCE = 0.3
 _APPLY, _MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 _ABSENT, _CONFLICT = 404, 409
@@ -69,6 +69,7 @@ class GatewayDeployer:
         self._applied: dict[Name, tuple[bytes, str]] = {}
         """What was applied, and who had written the object then."""
         self._choices: tuple[InjectionConfig, Mapping[str, Any]] | None = None
+        self._choices_at = 0.0
         self._told: dict[Key, set[str]] = {}
 
     async def run(self) -> None:
@@ -91,10 +92,7 @@ class GatewayDeployer:
     async def _keep_looking(self) -> None:
         served = False
         while True:
-            choices = self._installation(), self._mesh()
-            if choices != self._choices:
-                self._choices = choices
-                self._add_all()
+            self._look_at_choices()
             await self._computed.look()
             now_served = self._source.resource("GatewayClass") is not None
             if now_served and not served:
@@ -102,6 +100,16 @@ class GatewayDeployer:
                     self._chores.add(key, _PATIENCE)
             served = now_served
             await asyncio.sleep(_EVERY)
+
+    def _look_at_choices(self) -> None:
+        """Not at every look, for it asks all nodes of the cluster."""
+        now = asyncio.get_running_loop().time()
+        if self._choices is not None and now < self._choices_at + _CHOICES_EVERY:
+            return
+        choices, self._choices_at = (self._installation(), self._mesh()), now
+        if choices != self._choices:
+            self._choices = choices
+            self._add_all()
 
     def _add_all(self) -> None:
         for key in self._computed.values:
