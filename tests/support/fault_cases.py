@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 from traffic_manifests import service
-from traffic_manifests import subsets as subsets
 
 ECHO = "app: echo"
 HOME = "traffic"

@@ -1,9 +1,11 @@
 """Faults at gateways, on the way in and on the way out."""
 
+from typing import Any
+
 from attack_material import Users
 from fault_cases import HOME, fault, of_family, rule, serving
-from fault_security import _limiting as limiting
-from traffic_certificates import OTHER, ROOT, secret
+from fault_security import limiting
+from traffic_certificates import OTHER, ROOT, Authority, secret
 
 _HTTP = "{number: 80, name: http, protocol: HTTP}"
 PLAIN, SECURE = "ingress:8080", "ingress:8443"
@@ -51,8 +53,8 @@ spec:
 
 def _entering(name: str, *manifests: str, **more: object) -> dict[str, object]:
     scheme = "https" if more.get("door") == SECURE else "http"
-    given = {"source": "outer", "door": PLAIN, "url": f"{scheme}://{name}.example.com/", **more}
-    return fault(name, *manifests, **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"source": "outer", "door": PLAIN, "url": f"{scheme}://{name}.example.com/", **more}
+    return fault(name, *manifests, **given)
 
 
 def _blaming(kind: str, name: str) -> str:
@@ -195,6 +197,31 @@ spec:
 """,
         cause="AuthorizationPolicy/gateways/gw-denied",
     ),
+    *(
+        _entering(
+            name,
+            serving(name),
+            _gateway(name, _plain(name)),
+            _led(name),
+            f"""
+kind: AuthorizationPolicy
+metadata: {{name: {name}, namespace: gateways}}
+spec:
+  selector: {{matchLabels: {{gateway: ingress}}}}
+  action: DENY
+  rules:
+    - to: [{{operation: {{hosts: [{name}.example.com], ports: ["8080"]}}}}]
+      from: [{{source: {{remoteIpBlocks: [{block}]}}}}]
+---
+""",
+            headers={"x-forwarded-for": "203.0.113.9"},
+            cause=cause,
+        )
+        for name, block, cause in (
+            ("gw-client", "$(outer)", "AuthorizationPolicy/gateways/gw-client"),
+            ("gw-claimed-client", "203.0.113.0/24", ""),
+        )
+    ),
     _entering(
         "gw-token",
         serving("gw-token"),
@@ -239,8 +266,8 @@ def _certified(
     )
 
 
-def _papers(authority: object) -> dict[str, str]:
-    certificate, key = authority.issue("someone.example.com")  # type: ignore[attr-defined]
+def _papers(authority: Authority) -> dict[str, str]:
+    certificate, key = authority.issue("someone.example.com")
     return {"certificate": certificate, "key": key}
 
 

@@ -1,5 +1,7 @@
 """Faults of rarer fields: exclusions, dry runs, root policies, claims in routes, names that do not resolve, gRPC."""
 
+from typing import Any
+
 from fault_cases import HOME, entry, fault, of_family, serving
 from fault_security import USERS
 
@@ -20,8 +22,12 @@ def _ruled(name: str, rule: str, **more: object) -> dict[str, object]:
     namespace = str(more.pop("namespace", "guarded"))
     own = f"to: [{{operation: {{paths: ['/{name}*'], ports: ['8080']}}}}]"
     text = _policy(name, f"action: DENY, rules: [{{{rule.replace('OWN', own)}}}]", namespace)
-    given = {"url": f"http://guarded.guarded/{name}", "cause": f"AuthorizationPolicy/{namespace}/{name}", **more}
-    return fault(name, text, **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {
+        "url": f"http://guarded.guarded/{name}",
+        "cause": f"AuthorizationPolicy/{namespace}/{name}",
+        **more,
+    }
+    return fault(name, text, **given)
 
 
 _BEARER = {"authorization": f"Bearer {USERS.token()}"}
@@ -38,6 +44,11 @@ POLICIES = of_family(
         method="PUT",
     ),
     _ruled("more-not-ip", "OWN, from: [{source: {notIpBlocks: [192.0.2.0/24]}}]"),
+    _ruled(
+        "more-forwarded",
+        "OWN, from: [{source: {remoteIpBlocks: [203.0.113.0/24]}}]",
+        headers={"x-forwarded-for": "203.0.113.9"},
+    ),
     _ruled("more-account", "OWN, from: [{source: {serviceAccounts: [traffic/client]}}]"),
     _ruled("more-request-principal", "OWN, from: [{source: {requestPrincipals: ['*/alice']}}]", headers=_BEARER),
     _ruled("more-audience", "OWN, when: [{key: request.auth.audiences, values: [vault]}]", headers=_BEARER),

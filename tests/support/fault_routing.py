@@ -1,6 +1,7 @@
 """Faults of routes and clusters: nothing takes the request, or what takes it leads nowhere."""
 
-from fault_cases import HOME, fault, of_family, routing, serving, subsets
+from fault_cases import HOME, fault, of_family, routing, serving
+from traffic_manifests import subsets
 
 _NEVER = "match: [{uri: {exact: /only}}]"
 

@@ -157,6 +157,7 @@ def predict(mesh: TrafficMesh, world: World, fault: Fault) -> Foretold:
             method=fault.method,
             headers=tuple(headers.items()),
             address=mesh.pod(called).address if called else "",
+            client=pod.address if fault.door else "",
             takes=fault.takes,
             answers=fault.answers,
             earlier=fault.earlier,

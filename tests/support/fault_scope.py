@@ -1,6 +1,7 @@
 """Faults of what a caller may see, and requests to which nothing was done."""
 
-from fault_cases import HOME, entry, fault, of_family, routing, rule, serving, subsets
+from fault_cases import HOME, entry, fault, of_family, routing, rule, serving
+from traffic_manifests import subsets
 
 _ENTRY = "{number: 80, name: http, protocol: HTTP, targetPort: 8080}"
 _OUTER = "endpoints: [{address: $(outer)}]"

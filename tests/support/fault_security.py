@@ -1,6 +1,7 @@
 """Faults of policies: denials, tokens, authorizers and rate limits, each under a path of its own."""
 
 import time
+from typing import Any
 
 from attack_material import Users
 from fault_cases import fault, of_family, serving
@@ -192,8 +193,8 @@ def _asked(name: str, provider: str, pod: str, **more: object) -> dict[str, obje
     """A path of a pod for which an authorizer is to be asked; a workload has one provider."""
     manifests = _policy(name, "CUSTOM", f"[{{to: [{{operation: {{paths: ['/{name}*']}}}}]}}]", pod)
     manifests = manifests.replace("action: CUSTOM", f"action: CUSTOM\n  provider: {{name: {provider}}}")
-    given = {"cause": f"AuthorizationPolicy/{pod}/{name}", "url": f"http://asking.{pod}/{name}", **more}
-    return fault(name, manifests, **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"cause": f"AuthorizationPolicy/{pod}/{name}", "url": f"http://asking.{pod}/{name}", **more}
+    return fault(name, manifests, **given)
 
 
 AUTHORIZERS = of_family(
@@ -208,7 +209,8 @@ AUTHORIZERS = of_family(
 )
 
 
-def _limiting(name: str, context: str, labels: str, namespace: str, port: int, tokens: int = 1) -> str:
+def limiting(name: str, context: str, labels: str, namespace: str, port: int, tokens: int = 1) -> str:
+    """A local rate limit at one port of some workloads."""
     return f"""
 kind: EnvoyFilter
 metadata: {{name: {name}, namespace: {namespace}}}
@@ -271,7 +273,7 @@ LIMITS = of_family(
     fault(
         "limit-inbound",
         serving("limit-inbound", "guarded", selector="app: guarded", target=8084),
-        _limiting("limit-inbound", "SIDECAR_INBOUND", "app: guarded", "guarded", 8084),
+        limiting("limit-inbound", "SIDECAR_INBOUND", "app: guarded", "guarded", 8084),
         url="http://limit-inbound.guarded/",
         earlier=1,
         cause="EnvoyFilter/guarded/limit-inbound",
@@ -279,7 +281,7 @@ LIMITS = of_family(
     fault(
         "limit-inbound-burst",
         serving("limit-inbound-burst", "guarded", selector="app: guarded", target=8085),
-        _limiting("limit-inbound-burst", "SIDECAR_INBOUND", "app: guarded", "guarded", 8085, 3),
+        limiting("limit-inbound-burst", "SIDECAR_INBOUND", "app: guarded", "guarded", 8085, 3),
         url="http://limit-inbound-burst.guarded/",
         earlier=3,
         cause="EnvoyFilter/guarded/limit-inbound-burst",
@@ -287,7 +289,7 @@ LIMITS = of_family(
     fault(
         "limit-outbound",
         serving("limit-outbound", port=85, port_name="http"),
-        _limiting("limit-outbound", "SIDECAR_OUTBOUND", "app: client", "traffic", 85),
+        limiting("limit-outbound", "SIDECAR_OUTBOUND", "app: client", "traffic", 85),
         url="http://limit-outbound:85/",
         earlier=1,
         cause="EnvoyFilter/traffic/limit-outbound",
@@ -302,7 +304,7 @@ LIMITS = of_family(
     fault(
         "limit-not-reached",
         serving("limit-not-reached", "guarded", selector="app: guarded", target=8086),
-        _limiting("limit-not-reached", "SIDECAR_INBOUND", "app: guarded", "guarded", 8086, 5),
+        limiting("limit-not-reached", "SIDECAR_INBOUND", "app: guarded", "guarded", 8086, 5),
         url="http://limit-not-reached.guarded/",
         earlier=2,
     ),

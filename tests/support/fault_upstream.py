@@ -1,7 +1,7 @@
 """Faults between proxies and programs: connections, TLS, circuit breakers, retries, timeouts, injected faults."""
 
 from fault_cases import HOME, entry, fault, of_family, routing, rule, serving
-from traffic_certificates import OTHER, ROOT, secret
+from traffic_certificates import OTHER, ROOT, Authority, secret
 
 _OUTER = "app: outer"
 
@@ -69,27 +69,26 @@ def _secured(
     )
 
 
-def trusting(name: str, authority: object = ROOT) -> str:
+def trusting(name: str, authority: Authority = ROOT) -> str:
     """A Secret beside the client with whom it trusts."""
-    return secret(name, "unused.example.com", authority=authority, ca=True, namespace=HOME)  # type: ignore[arg-type]
+    return secret(name, "unused.example.com", authority=authority, ca=True, namespace=HOME)
 
 
 TLS = of_family(
     "TLS",
     _ruled("tls-simple-to-mesh", "tls: {mode: SIMPLE, sni: tls-simple-to-mesh}"),
     _ruled("tls-wrong-name", "tls: {mode: ISTIO_MUTUAL, subjectAltNames: [spiffe://cluster.local/ns/x/sa/y]}"),
-    _ruled("tls-no-credential", "tls: {mode: MUTUAL, credentialName: never}", "")
-    | {
-        "manifests": (
-            serving("tls-no-credential"),
-            rule(
-                "tls-no-credential",
-                "tls-no-credential",
-                "tls: {mode: MUTUAL, credentialName: never}",
-                "workloadSelector: {matchLabels: {app: client}}",
-            ),
-        )
-    },
+    fault(
+        "tls-no-credential",
+        serving("tls-no-credential"),
+        rule(
+            "tls-no-credential",
+            "tls-no-credential",
+            "tls: {mode: MUTUAL, credentialName: never}",
+            "workloadSelector: {matchLabels: {app: client}}",
+        ),
+        cause=f"DestinationRule/{HOME}/tls-no-credential",
+    ),
     _to_ported("tls-to-disabled", 8084, "tls: {mode: ISTIO_MUTUAL}"),
     _to_ported("tls-tcp-to-disabled", 9002, "tls: {mode: ISTIO_MUTUAL}", tcp=True),
     _secured(

@@ -31,6 +31,7 @@ _GOOD = ("delivered", "redirected", "responded")
 @click.option("--takes", default=0.0, metavar="SECONDS", help="How long the program needs to answer.")
 @click.option("--answers", default=200, metavar="STATUS", help="What the program answers; 0: it closes.")
 @click.option("--authorizer", default=0, metavar="STATUS", help="What an authorizer answers that is asked.")
+@click.option("--client-ip", "client", default="", metavar="IP", help="The address of a source outside.")
 @click.option("--gives-up", default=0.0, metavar="SECONDS", help="When the source no longer waits.")
 @click.option("--at-once", default=1, metavar="NUMBER", help="How many such requests there are at the same time.")
 @click.option("--earlier", default=0, metavar="NUMBER", help="How many such requests came just before.")
@@ -82,6 +83,7 @@ def _request(
     takes: float,
     answers: int,
     authorizer: int,
+    client: str,
     gives_up: float,
     at_once: int,
     earlier: int,
@@ -108,6 +110,7 @@ def _request(
         takes=takes,
         answers=answers,
         authorizer=authorizer,
+        client=client,
         gives_up=gives_up,
         certificate=targets.read_file(certificate_file) if certificate_file else b"",
         at_once=at_once,

@@ -18,7 +18,7 @@ from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
 from mizzen.diagnose.trace.state import State
 from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Visit
-from mizzen.diagnose.trace.wire import Peer
+from mizzen.diagnose.trace.wire import SOMEBODY, Peer
 
 _HTTP_METADATA = "envoy.filters.http.rbac"
 _NETWORK_METADATA = "envoy.filters.network.rbac"
@@ -34,6 +34,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     peer: Peer
     message: Message | None = None
     metadata: Mapping[str, Any] = {}
+    presumed: bool | None = None
+    """What conditions on the address of somebody outside come to, where it is not known."""
 
 
 class Missed(NamedTuple):
@@ -106,6 +108,9 @@ def _enforce(hop: Hop, config: Json, caller: Caller, *, is_http: bool) -> Answer
     rules = dump.message(config, "rules")
     action = dump.text(rules, "action") or "ALLOW"
     verdict = decide(rules, caller)
+    presumed = (decide(rules, msgspec.structs.replace(caller, presumed=each)).allowed for each in (True, False))
+    if SOMEBODY in (caller.peer.address, caller.peer.client) and len(set(presumed)) > 1:
+        hop.journal.hang_on("the address from which somebody outside calls")
     decided = verdict.policy or "no rule"
     if verdict.policy and action != "LOG":  # What only logs decides nothing.
         hop.journal.policy = verdict.policy
@@ -274,6 +279,8 @@ def _range(field: str, title: str, value: Callable[[Caller], str]) -> Leaf:
     def judge(rule: Json, caller: Caller) -> tuple[bool, str]:
         address, length = dump.text(rule, field, "address_prefix"), dump.number(rule, field, "prefix_len")
         own = value(caller)
+        if own == SOMEBODY and caller.presumed is not None:
+            return caller.presumed, f"{title} in {address}/{length}, has an unknown one"
         try:
             inside = ipaddress.ip_address(own) in ipaddress.ip_network(f"{address}/{length}", strict=False)
         except ValueError:

@@ -43,6 +43,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """How many such requests there are at the same time."""
     earlier: int = 0
     """How many came just before."""
+    client: str = ""
+    """The address of a source outside, where it is known."""
     gives_up: float = 0.0
     """Seconds after which the source has gone; 0 where it waits."""
     authorizer: int = 0

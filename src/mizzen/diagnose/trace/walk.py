@@ -14,7 +14,7 @@ from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.journal import Journal
 from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Passage, Trace
-from mizzen.diagnose.trace.wire import Certificate, Hello, Wire
+from mizzen.diagnose.trace.wire import SOMEBODY, Certificate, Hello, Wire
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.errors import MizzenError
 
@@ -22,8 +22,6 @@ OUTSIDE = "outside"
 GATEWAY = "gateway/"
 _HOPS = 12
 _NETWORK = "network"
-_OUTSIDE_ADDRESS = "198.51.100.7"
-"""Stands for a client that is nobody of the mesh (a documentation range)."""
 
 
 def trace(world: World, request: Request) -> Trace:
@@ -149,7 +147,7 @@ class _Walk:
                 own = Certificate(identity=self.request.principal, root="")
             hello = Hello(server_name=self._server_name(), protocols=protocols, certificate=own)
         return Wire(
-            source=pod.addresses[0] if pod is not None and pod.addresses else _OUTSIDE_ADDRESS,
+            source=pod.addresses[0] if pod is not None and pod.addresses else self.request.client or SOMEBODY,
             address=address,
             port=self.request.port,
             hello=hello,

@@ -10,6 +10,9 @@ import msgspec
 
 from mizzen.diagnose.trace.request import Message
 
+SOMEBODY = "198.51.100.7"
+"""Stands for the address of a client outside of which nothing is known (a documentation range)."""
+
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """What a side presents in a handshake."""

@@ -171,3 +171,29 @@ def test_of_several_gateways_the_one_is_blamed_that_a_route_is_bound_to():
         "Gateway/front",
         "add shop.example.com to the hosts of a server",
     )
+
+
+def by_address(action: str, block: str) -> str:
+    return f"""
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {{name: addresses, namespace: web}}
+spec:
+  selector: {{matchLabels: {{gateway: door}}}}
+  action: {action}
+  rules: [{{from: [{{source: {{remoteIpBlocks: [{block}]}}}}]}}]
+"""
+
+
+@pytest.mark.parametrize("action", ["ALLOW", "DENY"])
+def test_who_calls_from_outside_decides_where_a_policy_looks_at_addresses(action):
+    world = world_of(SHOP, DOOR, gateway(HTTP), routes(), by_address(action, "203.0.113.0/24"))
+    unknown = ask(world, URL, source="outside")
+    assert unknown.depends_on == ("the address from which somebody outside calls",)
+    inside, beside = (ask(world, URL, source="outside", client=ip) for ip in ("203.0.113.9", "192.0.2.9"))
+    assert inside.certain
+    assert beside.certain
+    assert (inside.outcome, beside.outcome) == (
+        ("delivered", "denied") if action == "ALLOW" else ("denied", "delivered")
+    )
