@@ -134,7 +134,7 @@ class Mesh:
     async def settle(self, namespace: str, wanted: bool = True, **more: Any) -> None:
         """Wait until the API server itself has noticed configurations and labels."""
         said = "other pods than wanted"
-        for _ in range(300):
+        for _ in range(900):
             try:
                 if is_injected(await self.create(a_pod(namespace, **more))) == wanted:
                     return

@@ -208,6 +208,19 @@ async def test_a_validator_of_foreign_objects_never_fails_closed(kept: Kept, gro
     assert kept.server.policies(path) == {"Ignore"}
 
 
+async def test_it_ends_when_it_is_told_to_whatever_happens_just_then() -> None:
+    kept = Kept()
+    task = asyncio.ensure_future(kept.configurations.run())
+    path = await kept.server.put(injector(URL))
+    await eventually(lambda: kept.server.bundles(path) == {"roots 1"})
+    await kept.settle()
+    kept.configurations.wake()
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task], timeout=60)
+    assert task.cancelled()
+
+
 # -- the trial ----------------------------------------------------------------------------------------------------------
 
 

@@ -122,8 +122,7 @@ class Configurations:
                 if trouble != told:
                     _log.info("validation fails open until it is seen to refuse: %s", trouble)
                 told = trouble
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._look.wait(), wait)
+                await _wait(self._look, wait)
                 wait = min(wait * 2, _LONGEST_WAIT)
         _log.info("validation is reached by the API server")
         self._wake.set()
@@ -134,8 +133,7 @@ class Configurations:
         """Correct what is wrong whenever something has changed, or may be written again."""
         again = _LOOK_AGAIN
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), again)
+            await _wait(self._wake, again)
             self._wake.clear()
             waits = [await self._correct(*each) for kind in _PATHS for each in self._ours(kind)]
             again = min((wait for wait in waits if wait is not None), default=_LOOK_AGAIN)
@@ -206,6 +204,13 @@ class Configurations:
             _UPDATES.inc()
         _log.info("%s is corrected: %s", key.name, ", ".join(operation["path"] for operation in operations))
         return True
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Until the event, or so long. (`wait_for` of Python 3.11 loses a cancellation that meets the event.)"""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def _count_failure(key: Key, reason: str) -> None:
