@@ -7,6 +7,8 @@ event; one that stays silent for longer than the server's bookmarks take counts 
 
 import asyncio
 import contextlib
+import socket
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
@@ -24,7 +26,7 @@ PAGE = 500
 
 _ANSWER_SECONDS = 60.0
 _CONNECT_SECONDS = 10.0
-_CLOSING_SECONDS = 0.25
+_CLOSING_SECONDS, _CLOSING_LOOK = 5.0, 0.02
 """Connections that were cancelled while they opened take a moment to close, for which aiohttp offers no wait."""
 _SILENT_SECONDS = 150.0
 """The server sends a bookmark about every minute."""
@@ -90,6 +92,7 @@ class Client:
         self._pair: Pair | None = None
         self._session: aiohttp.ClientSession | None = None
         self._retired: list[aiohttp.ClientSession] = []
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def __aenter__(self) -> "Client":
         return self
@@ -100,7 +103,10 @@ class Client:
         for session in (*self._retired, *((self._session,) if self._session else ())):
             await session.close()
         self._session, self._retired = None, []
-        await asyncio.sleep(_CLOSING_SECONDS)
+        for _ in range(int(_CLOSING_SECONDS / _CLOSING_LOOK)):
+            if all(one.fileno() == -1 for one in self._sockets):
+                break
+            await asyncio.sleep(_CLOSING_LOOK)
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         """The body at a path."""
@@ -184,13 +190,21 @@ class Client:
                 self._retired.append(self._session)
             secure = self._access.server.startswith("https:")
             connector = aiohttp.TCPConnector(
-                limit=0, ssl=self._access.make_context(pair) if secure else False, keepalive_timeout=30
+                limit=0,
+                ssl=self._access.make_context(pair) if secure else False,
+                keepalive_timeout=30,
+                socket_factory=self._open_socket,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector, read_bufsize=_LONGEST_LINE, headers={"User-Agent": "mizzen"}
             )
             self._pair = pair
         return self._session
+
+    def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        opened = socket.socket(*address[:3])
+        self._sockets.add(opened)
+        return opened
 
     def _unreachable(self, error: Exception) -> Unreachable:
         return Unreachable(f"the API server at {self._access.server}: {str(error) or type(error).__name__}")
