@@ -26,6 +26,8 @@ _MOST_ALIASED = 400_000
 """Values that aliases may add to a document; go-yaml's bound for small ones."""
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 
 class DocumentError(DecodeError):
     """Text that does not parse; `line` counts from 1 within the text that was given."""
@@ -233,7 +235,17 @@ def parse_json(text: str) -> list[Document]:
             raise DocumentError("nested too deeply", line) from None
         except ValueError as error:
             raise DocumentError(str(error), line) from error
+        _refuse_half_characters(text, value, line)
         documents.append(Document(value, line))
+
+
+def _refuse_half_characters(text: str, value: Any, line: int) -> None:
+    """Raise for a string that no API server would take: JSON can write half of a surrogate pair, UTF-8 cannot."""
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise DocumentError("a string holds half of a surrogate pair, which is no character", line) from None
 
 
 def _refuse_constant(name: str) -> Any:

@@ -12,6 +12,7 @@ import msgspec
 from mizzen.api.closed import EFFECTS, Closed, closed_namespace, closed_policy
 from mizzen.api.decode import Decoded, decode_object
 from mizzen.api.kinds import KINDS
+from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
 from mizzen.api.validate.objects import is_refused, validate_object
 
@@ -40,14 +41,29 @@ def claims_to_be_object(value: object) -> bool:
 
 
 def judge(value: object) -> Judgement:
-    """Never raises for what a user wrote."""
-    decoded = decode_object(value)
+    """Never raises for what a user wrote: a fault of ours in reading one object must not cost anybody the others."""
+    try:
+        decoded = decode_object(value)
+    except Exception as error:
+        problem = Problem(code="not-readable", message=_fault("reading it", error))
+        decoded = Decoded(outcome="failed", problems=(problem,))
     problems = decoded.problems
     if decoded.object is not None and decoded.key is not None:
-        problems += validate_object(decoded.key, decoded.object)
+        problems += _validate(decoded.key, decoded.object)
         if is_refused(decoded.object, problems):
             decoded = msgspec.structs.replace(decoded, outcome="failed", object=None)
     return Judgement(decoded, problems, find_stand_in(decoded, value))
+
+
+def _validate(key: Key, found: Object) -> tuple[Problem, ...]:
+    try:
+        return validate_object(key, found)
+    except Exception as error:
+        return (Problem(key=key, code="not-validated", message=_fault("validating it", error), level="warning"),)
+
+
+def _fault(what: str, error: Exception) -> str:
+    return f"{what} failed, which is a fault of Mizzen: {type(error).__name__}: {error}"
 
 
 def close_namespace(kind: Any, name: object, namespace: object) -> Closed:
@@ -62,7 +78,7 @@ def close_namespace(kind: Any, name: object, namespace: object) -> Closed:
 def find_stand_in(decoded: Decoded, value: object) -> Closed | None:
     """What stands in for a policy that failed."""
     kind = value.get("kind") if isinstance(value, dict) else None
-    if decoded.outcome != "failed" or not isinstance(value, dict) or kind not in EFFECTS:
+    if decoded.outcome != "failed" or not isinstance(value, dict) or not isinstance(kind, str) or kind not in EFFECTS:
         return None
     closed = closed_policy(decoded)
     if closed is not None:

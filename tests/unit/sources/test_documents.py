@@ -183,3 +183,11 @@ def test_fields_are_found_in_their_text(path: str, line: int) -> None:
 
 def test_locator_answers_for_text_that_does_not_parse() -> None:
     assert Locator("a: [").find_line(0, "a") == 1
+
+
+def test_half_a_character_in_json_is_refused_and_a_whole_one_is_not() -> None:
+    (whole,) = parse_json(r'{"a": "\ud83d\ude00"}')
+    assert whole.value == {"a": "\N{GRINNING FACE}"}
+    for text in (r'{"a": "\ud83d"}', r'[{"\uDE00": 1}]'):
+        with pytest.raises(DocumentError, match="half of a surrogate pair"):
+            parse_json(text)
