@@ -33,6 +33,10 @@ KEYS = {"Up": "\ue013", "Down": "\ue015", "Left": "\ue012", "Right": "\ue014", "
 KEYS |= {"Enter": "\ue007", "Tab": "\ue004", "Escape": "\ue00c"}
 
 
+class Replaced(Exception):
+    """An element that was found is no longer on the page."""
+
+
 class Browser:
     """One window."""
 
@@ -44,6 +48,8 @@ class Browser:
         sent = {"json": body} if method == "POST" else {}
         async with self._http.request(method, f"{self._session}{path}", **sent) as answer:
             value = (await answer.json())["value"]
+            if answer.status != 200 and value.get("error") == "stale element reference":
+                raise Replaced(path)
             assert answer.status == 200, value
             return value
 
@@ -82,13 +88,22 @@ class Browser:
 
     async def type(self, selector: str, text: str) -> None:
         """Into a field, as a person would."""
-        found = await self._ask("POST", "/element", using="css selector", value=selector)
-        await self._ask("POST", f"/element/{found[_ELEMENT]}/value", text=text)
+        await self._act(selector, "value", text=text)
 
     async def click(self, selector: str) -> None:
         """The first element."""
-        found = await self._ask("POST", "/element", using="css selector", value=selector)
-        await self._ask("POST", f"/element/{found[_ELEMENT]}/click")
+        await self._act(selector, "click")
+
+    async def _act(self, selector: str, action: str, **body: Any) -> None:
+        """On the first element; on the one in its place if the page is drawn anew meanwhile."""
+        for last in (False, False, True):
+            found = await self._ask("POST", "/element", using="css selector", value=selector)
+            try:
+                await self._ask("POST", f"/element/{found[_ELEMENT]}/{action}", **body)
+                return
+            except Replaced:
+                if last:
+                    raise
 
     async def focused(self) -> str:
         """What a screen reader would say of the element that has the focus."""
