@@ -331,3 +331,28 @@ def test_a_problem_of_both_states_is_told_once(shop: pathlib.Path, tmp_path: pat
     assert result.exit_code == 0
     assert "spec.odd" in result.stderr
     assert "later" not in result.stderr
+
+
+CROWD = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: crowd, namespace: shop}
+spec:
+  replicas: 100000000
+  selector: {matchLabels: {app: crowd}}
+  template: {metadata: {labels: {app: crowd}}, spec: {containers: [{name: app, image: app}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [("diff",), ("trace", "--from", "deploy/crowd.shop", "http://a/", "-f"), ("describe", "pod", "-f")]
+)
+def test_a_workload_beyond_measure_is_foretold_in_part(tmp_path: pathlib.Path, command: tuple[str, ...]) -> None:
+    file = tmp_path / "crowd.yaml"
+    file.write_text(CROWD)
+    rest = {"diff": (file,), "trace": (), "describe": ("deploy/crowd.shop",)}[command[0]]
+
+    result = cli_runs.run(*command, file, *rest)
+
+    told = f"warning: {file}:2: Deployment shop/crowd: spec.replicas: asks for 100,000,000 pods; at most 1,000 of"
+    assert result.stderr.count(told) == 1

@@ -87,7 +87,7 @@ def check(mesh: LocalMesh, isolation: str, program_uid: int) -> None:
     assert all(item.body["cart"]["served_by"]["x-forwarded-client-cert"].endswith(caller) for item in answers)
     denied = get(mesh.gateway(), "/ask-catalog?url=http://cart:8080/").body["catalog"]["answer"]
     assert denied["status"] == 403
-    assert mesh.run("exec", "catalog", "--", "id", "-u").stdout == f"{program_uid}\n"
+    assert mesh.run("exec", "deploy/catalog", "--", "id", "-u").stdout == f"{program_uid}\n"
     assert mesh.run("proxy-status").stdout.count("SYNCED") == 4 * len(mesh.proxies())
     assert "Push" in mesh.run("logs", "control-plane").stdout
 

@@ -85,7 +85,11 @@ class LocalMesh:
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
     def pod(self, reference: str) -> runtime.Pod:
-        return runtime.find_pod(self.state, reference)
+        """The pod of that name; else the only one whose name begins so, wherever it is."""
+        state = self.state
+        begun = [pod for pod in state.pods if f"{pod.name}.{pod.namespace}".startswith(reference)]
+        exact = any(pod.name == reference for pod in begun)
+        return begun[0] if len(begun) == 1 and not exact else runtime.find_pod(state, reference)
 
     def pods(self, prefix: str = "") -> list[runtime.Pod]:
         return [pod for pod in self.state.pods if pod.name.startswith(prefix)]

@@ -73,6 +73,7 @@ def compare(asked: Asked) -> report.Report:
         reader = told.Reader()
         before = offline.load((asked.old,))
         contents = before, offline.load((asked.new,), before)
+        offline.tell_excess(*contents)
         bed = _Bed(asked.dialect, reader, _stand_ins(contents))
         old = bed.enter(contents[0], asked.old_mesh, asked.probes, None)
         new = bed.enter(contents[1], asked.new_mesh, asked.probes, old)

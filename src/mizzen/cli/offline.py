@@ -19,6 +19,7 @@ from mizzen.errors import SourceError
 if TYPE_CHECKING:
     from mizzen import settings
     from mizzen.api.mesh.config import MeshConfig
+    from mizzen.api.problems import Problem
     from mizzen.incremental import Engine
     from mizzen.sources.files import Contents
 
@@ -57,6 +58,20 @@ def load(paths: Sequence[str], known: "Contents | None" = None) -> "Contents":
         if known is None or all(finding.problem != each.problem for each in known.findings):
             click.echo(f"{finding.problem.level}: {finding}", err=True)
     return contents
+
+
+def tell_excess(*states: "Contents") -> None:
+    """Say on stderr of which workloads not all pods are foretold; what several states have in common, once."""
+    from mizzen.local import workloads
+    from mizzen.sources.origins import Finding, Origin
+
+    told: set[Problem] = set()
+    for contents in states:
+        for problem in workloads.excess(contents.objects.values()):
+            if problem not in told:
+                origin = contents.origins.get(problem.key, Origin("")) if problem.key is not None else Origin("")
+                click.echo(f"{problem.level}: {Finding(origin, problem)}", err=True)
+                told.add(problem)
 
 
 def fill(contents: "Contents", mesh_file: str) -> "Engine":

@@ -35,6 +35,7 @@ def of_manifests(
 
     with offline.collector_off():
         contents = offline.load(paths)
+        offline.tell_excess(contents)
         complete = foretold.complete(contents.objects, dialect)
         db = offline.fill(msgspec.structs.replace(contents, objects=complete), mesh_file)
     return world_objects.of_objects(db, contents.origins, dialect=dialect, now=now or _now())

@@ -206,6 +206,7 @@ def _complete(contents: "Contents") -> "Contents":
     """With the pods and addresses that a mesh would give to what the manifests leave open."""
     from mizzen.local import foretold
 
+    offline.tell_excess(contents)
     return msgspec.structs.replace(contents, objects=foretold.complete(contents.objects, "istio"))
 
 

@@ -32,7 +32,8 @@ from mizzen.local.publication import Publication
 from mizzen.local.remarks import News, Remarks, describe_emptiness
 from mizzen.local.surroundings import Surroundings
 from mizzen.local.timeline import Timeline
-from mizzen.local.workloads import expand
+from mizzen.local.workloads import Admitted, admit
+from mizzen.sources.origins import Finding, Origin
 from mizzen.sources.watch import FileSource
 
 _SETTLE_SECONDS = 0.03
@@ -64,6 +65,7 @@ class Mesh:
         self._control_addresses: Mapping[str, str] = {}
         self._forwarders: list[Forwarder] = []
         self._told: set[str] = set()
+        self._admitted = Admitted()
         self._remarks = Remarks()
         self._trouble = Remarks()
         self._advice = Advice()
@@ -104,6 +106,7 @@ class Mesh:
     def _take(self) -> None:
         self._inventory.take(self._source.contents.objects)
         self._deploy_gateways()
+        self._admitted = admit(self._inventory.objects.values())
         self._tell(self._remarks.update(self._judge()))
 
     def _tell(self, news: News) -> None:
@@ -117,6 +120,9 @@ class Mesh:
         contents = self._source.contents
         yield from (f"{finding.problem.level}: {finding}" for finding in contents.findings)
         yield from self._advice.errors(contents.objects, contents.origins)
+        for problem in self._admitted.problems:
+            origin = contents.origins.get(problem.key, Origin("")) if problem.key is not None else Origin("")
+            yield f"{problem.level}: {Finding(origin, problem)}"
         yield from (f"warning: {key}: a local mesh does not run it" for key in self._inventory.unrun())
 
     def _deploy_gateways(self) -> None:
@@ -165,7 +171,7 @@ class Mesh:
             await self._wake.wait()
             self._wake.clear()
             await asyncio.sleep(_SETTLE_SECONDS)
-            wanted = expand(self._inventory.objects.values())
+            wanted = self._admitted.pods
             for action in plan(wanted, self._fleet.running()):
                 self._fleet.act(action)
             trouble = []

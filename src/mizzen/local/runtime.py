@@ -246,21 +246,27 @@ def write_state(layout: Layout, state: State) -> None:
 
 
 def find_pod(state: State, reference: str) -> Pod:
-    """A pod by `name`, `name.namespace`, or an unambiguous beginning of either."""
+    """A pod by `name`, `name.namespace`, or `beginning.namespace` where one pod alone begins so there.
+
+    A beginning without a namespace names no pod: what is meant would depend on what else the mesh runs.
+    """
     exact = [pod for pod in state.pods if reference in (pod.name, f"{pod.name}.{pod.namespace}")]
     if len(exact) == 1:
         return exact[0]
-    prefix, _, namespace = reference.rpartition(".")
-    similar = exact or [
-        pod
-        for pod in state.pods
-        if pod.name.startswith(reference) or (prefix and pod.name.startswith(prefix) and pod.namespace == namespace)
-    ]
-    if len(similar) == 1:
-        return similar[0]
-    known = ", ".join(f"{pod.name}.{pod.namespace}" for pod in similar or state.pods) or "none"
-    problem = "is ambiguous; it could be" if similar else "is not a pod of this mesh; there are"
-    raise LocalError(f"{reference} {problem}: {known}")
+    beginning, _, namespace = reference.rpartition(".")
+    begun = [pod for pod in state.pods if beginning and pod.name.startswith(beginning) and pod.namespace == namespace]
+    if len(begun) == 1 and not exact:
+        return begun[0]
+    if several := exact or begun:
+        raise LocalError(f"{reference} is ambiguous; it could be: {_list_pods(several)}")
+    similar = [pod for pod in state.pods if pod.name.startswith(beginning or reference)]
+    if similar:
+        raise LocalError(f"{reference} is not a pod of this mesh; its name could begin: {_list_pods(similar)}")
+    raise LocalError(f"{reference} is not a pod of this mesh; there are: {_list_pods(state.pods) or 'none'}")
+
+
+def _list_pods(pods: Sequence[Pod]) -> str:
+    return ", ".join(f"{pod.name}.{pod.namespace}" for pod in pods)
 
 
 def lock(layout: Layout) -> int:

@@ -106,12 +106,13 @@ def test_only_one_process_is_a_mesh(tmp_path):
     ("reference", "found"),
     [
         ("cart-v1-abc", "cart-v1-abc.shop"),
-        ("cart-v1", "cart-v1-abc.shop"),
+        ("cart-v1.shop", "cart-v1-abc.shop"),
+        ("cart-v1-abc.shop", "cart-v1-abc.shop"),
         ("ledger-0.pay", "ledger-0.pay"),
         ("front.web", "front-x.web"),
     ],
 )
-def test_a_pod_is_found_by_name_or_an_unambiguous_beginning(reference, found):
+def test_a_pod_is_found_by_name_or_by_an_unambiguous_beginning_in_its_namespace(reference, found):
     known = state(
         pod("cart-v1-abc"),
         pod("cart-v2-def"),
@@ -125,7 +126,15 @@ def test_a_pod_is_found_by_name_or_an_unambiguous_beginning(reference, found):
 
 
 @pytest.mark.parametrize(
-    ("reference", "message"), [("cart", "ambiguous"), ("ledger-0", "ambiguous"), ("nope", "there are: cart")]
+    ("reference", "message"),
+    [
+        ("cart.shop", r"ambiguous; it could be: cart-v1-abc\.shop, cart-v2-def\.shop"),
+        ("ledger-0", r"ambiguous; it could be: ledger-0\.pay, ledger-0\.shop"),
+        ("cart-v1", r"not a pod of this mesh; its name could begin: cart-v1-abc\.shop$"),
+        ("cart-v1.pay", r"not a pod of this mesh; its name could begin: cart-v1-abc\.shop$"),
+        (".shop", "there are: cart"),
+        ("nope", "there are: cart"),
+    ],
 )
 def test_an_ambiguous_or_unknown_pod_is_refused_with_the_candidates(reference, message):
     known = state(pod("cart-v1-abc"), pod("cart-v2-def"), pod("ledger-0", "pay"), pod("ledger-0"))

@@ -1,6 +1,7 @@
 """Which pods a manifest asks for, and how they are named."""
 
 import re
+from collections import Counter
 
 import msgspec
 from local_objects import deployment, stateful_set, template
@@ -81,3 +82,44 @@ def test_the_hash_follows_the_content_not_the_order_of_labels():
     one = msgspec.structs.replace(template("cart"), metadata=ObjectMeta(labels=labels))
     other = msgspec.structs.replace(template("cart"), metadata=ObjectMeta(labels=dict(reversed(labels.items()))))
     assert workloads.template_hash(one) == workloads.template_hash(other)
+
+
+def test_of_a_workload_beyond_measure_a_part_is_foretold_and_that_is_said():
+    objects = [deployment("a", replicas=100_000_000), stateful_set("b", replicas=2_000_000_000), deployment("c")]
+
+    pods = workloads.expand(objects)
+    told = {str(problem.key): problem for problem in workloads.excess(objects)}
+
+    counts = Counter(pod.owner.name for pod in pods)
+    assert counts == {"a": workloads.MOST_FORETOLD, "b": workloads.MOST_FORETOLD, "c": 1}
+    assert {problem.key.name for problem in told.values()} == {"a", "b"}
+    assert str(workloads.excess(objects[:1])[0]).endswith(
+        "/a: spec.replicas: asks for 100,000,000 pods; at most 1,000 of one workload are foretold"
+    )
+
+
+def test_as_many_as_are_foretold_are_no_excess():
+    assert workloads.excess([deployment("a", replicas=workloads.MOST_FORETOLD)]) == ()
+
+
+def test_a_mesh_runs_the_workloads_that_fit_as_a_whole():
+    objects = [
+        deployment("a", replicas=workloads.MOST_RUN - 2),
+        deployment("b", replicas=100_000_000),
+        deployment("c", replicas=2),
+        stateful_set("d", replicas=1),
+    ]
+
+    admitted = workloads.admit(objects)
+
+    assert Counter(pod.owner.name for pod in admitted.pods) == {"a": workloads.MOST_RUN - 2, "c": 2}
+    assert [(problem.key.name, problem.level) for problem in admitted.problems] == [("b", "error"), ("d", "error")]
+    assert "asks for 100,000,000 pods; a local mesh runs at most 500 and has room for 2 more" in str(
+        admitted.problems[0]
+    )
+    assert "asks for 1 pod; a local mesh runs at most 500 and has room for 0 more" in str(admitted.problems[1])
+
+
+def test_a_mesh_that_fits_is_admitted_as_it_is_expanded():
+    objects = [deployment("a", replicas=3), stateful_set("d", replicas=2)]
+    assert workloads.admit(objects) == workloads.Admitted(pods=workloads.expand(objects))
