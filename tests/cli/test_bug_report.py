@@ -16,9 +16,77 @@ from mizzen.local import runtime
 
 KEY = "-----BEGIN PRIVATE KEY-----\\nMIIEsecret\\n-----END PRIVATE KEY-----"
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJtZXNoIn0.c2VjcmV0c2lnbmF0dXJl"
+LEAKS = """
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: own-tls, namespace: shop}
+spec:
+  configPatches:
+  - applyTo: CLUSTER
+    patch:
+      operation: MERGE
+      value:
+        transport_socket:
+          typed_config:
+            common_tls_context:
+              tls_certificates:
+              - certificate_chain: {filename: /etc/chain.pem}
+                private_key: {inline_string: leak-in-filter}
+              - private_key:
+                  inline_string: |
+                    -----BEGIN PRIVATE KEY-----
+                    leak-in-block
+                    -----END PRIVATE KEY-----
+---
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: login, namespace: shop}
+spec:
+  jwtRules:
+  - issuer: https://issuer.example
+    jwks: '{"keys": [{"kty": "oct", "kid": "one", "k": "leak-in-oct"}, {"kty": "RSA", "n": "public", "d": "leak-in-d"}]}'
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart]
+  http:
+  - headers: {request: {set: {authorization: Basic leak-in-route, x-api-key: leak-in-key, x-tier: gold}}}
+    route: [{destination: {host: cart}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: cart-0, namespace: shop}
+spec:
+  containers:
+  - name: cart
+    image: cart
+    args: [--password=leak-in-flag, --token, leak-in-argument, --port=80]
+    env: [{name: DB_PASSWORD, value: leak-in-variable}, {name: MODE, value: fast}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: keys, namespace: shop}
+data:
+  pair.pem: |
+    # of the shop
+    -----BEGIN EC PRIVATE KEY-----
+    leak-in-map
+    -----END EC PRIVATE KEY-----
+  after: stays
+"""
+CONFIGZ = json.dumps([document for document in yaml.safe_load_all(LEAKS) if document["kind"] != "Pod"])
+ROUTES = {
+    "requestHeadersToAdd": [
+        {"header": {"key": "authorization", "value": "Basic leak-in-route"}, "appendAction": "ADD_IF_ABSENT"},
+        {"header": {"key": "x-tier", "value": "gold"}},
+    ],
+    "localJwks": {"inlineString": '{"keys":[{"kty":"oct","k":"leak-in-oct"}]}'},
+}
 ENVOY = {
     "/server_info": b'{"version": "1.40.0"}',
-    "/config_dump?include_eds": json.dumps({"configs": [{"leaked": KEY}]}).encode(),
+    "/config_dump?include_eds": json.dumps({"configs": [{"leaked": KEY}, ROUTES]}).encode(),
     "/clusters": b"agent::x",
     "/certs": b"{}",
     "/listeners": b"[]",
@@ -30,7 +98,7 @@ PLANE = {
     "/version": b"0.1.0-abc-Clean",
     "/debug/list": b'["syncz", "configz", "adsz"]',
     "/debug/syncz": b"[]",
-    "/debug/configz": b"[]",
+    "/debug/configz": CONFIGZ.encode(),
     "/metrics": b"pilot_info 1",
 }
 MANIFESTS = """
@@ -125,6 +193,35 @@ def test_nothing_secret_leaves_the_machine(mesh: pathlib.Path, tmp_path: pathlib
     secret, _, virtual = yaml.safe_load_all(objects)
     assert secret["stringData"] == {"password": "[redacted]"}
     assert virtual["kind"] == "VirtualService"
+
+
+def test_what_objects_hold_in_fields_of_their_own_is_cut_wherever_they_are_shown(
+    mesh: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "manifests" / "leaks.yaml").write_text(LEAKS)
+
+    files = report(mesh, tmp_path)
+
+    assert {name: re.findall(r"leak-\S+", text) for name, text in files.items() if "leak-" in text} == {}
+    (name,) = (name for name in files if name.endswith("/leaks.yaml"))
+    kept = list(yaml.safe_load_all(files[name]))
+    given = list(yaml.safe_load_all(LEAKS))
+    assert [document["metadata"] for document in kept] == [document["metadata"] for document in given]
+    assert kept[3]["spec"]["containers"][0]["args"] == [
+        *("--password=[redacted]", "--token", "[redacted]", "--port=80")
+    ]
+    assert kept[4]["data"]["after"] == "stays"
+    assert kept[2]["spec"]["http"][0]["headers"]["request"]["set"] == {
+        "authorization": "Basic [redacted]",
+        "x-api-key": "[redacted]",
+        "x-tier": "gold",
+    }
+    (dump,) = (json.loads(text) for name, text in files.items() if name.endswith("config_dump"))
+    assert dump["configs"][1]["requestHeadersToAdd"][1] == {"header": {"key": "x-tier", "value": "gold"}}
+    (page,) = (json.loads(text) for name, text in files.items() if name.endswith("configz"))
+    assert [document["kind"] for document in page] == [
+        *("EnvoyFilter", "RequestAuthentication", "VirtualService", "ConfigMap")
+    ]
 
 
 def test_secrets_stay_if_they_are_asked_for(mesh: pathlib.Path, tmp_path: pathlib.Path) -> None:

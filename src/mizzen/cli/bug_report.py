@@ -1,7 +1,8 @@
 """`mizzen bug-report`: all that somebody needs who is to find out what is wrong, in one archive.
 
 In: a local mesh, or control planes at addresses. Out: `bug-report.tar.gz` with logs, dumps, objects and findings;
-private keys, tokens and the contents of Secrets are cut out. What cannot be fetched is said in the report's own log.
+private keys, passwords, tokens and the contents of Secrets are cut out. What cannot be fetched is said in the report's
+own log.
 """
 
 import concurrent.futures
@@ -112,7 +113,7 @@ def _fetch(archive: "Archive", item: "Item") -> str:
         content = item.fetch()
     except (MizzenError, OSError, ValueError) as failed:
         return f"missing  {item.name}: {failed}"
-    archive.add(item.name, content)
+    archive.add(item.name, content, clean=item.clean)
     if not item.name.endswith(".log"):
         return f"fetched  {item.name}"
     text = content if isinstance(content, str) else content.decode(errors="replace")

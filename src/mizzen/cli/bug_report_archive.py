@@ -1,7 +1,7 @@
 """The archive of a bug report: files under names, with what is secret cut out on the way in.
 
-In: names and contents. Out: one `.tar.gz`, complete or not there at all. Every text goes through `diagnose.redaction`
-unless secrets are asked for by name.
+In: names and contents. Out: one `.tar.gz`, complete or not there at all. Every file goes through `diagnose.redaction`
+unless it did so as objects, or secrets are asked for by name.
 """
 
 import contextlib
@@ -29,10 +29,10 @@ class Archive:
         self._lock = threading.Lock()
         self._closed = False
 
-    def add(self, name: str, content: bytes | str) -> None:
-        """A file below the archive's folder."""
+    def add(self, name: str, content: bytes | str, *, clean: bool = False) -> None:
+        """A file below the archive's folder; nothing is cut out of one that is `clean` already."""
         text = content if isinstance(content, str) else content.decode(errors="replace")
-        data = (text if self._full_secrets else redaction.redact_text(text)).encode()
+        data = (text if clean or self._full_secrets else redaction.redact_file(text)).encode(errors="replace")
         entry = tarfile.TarInfo(f"{ROOT}/{name}")
         entry.size, entry.mtime, entry.mode = len(data), int(time.time()), 0o600
         with self._lock:

@@ -53,6 +53,8 @@ class Item(NamedTuple):
 
     name: str
     fetch: Callable[[], bytes | str]
+    clean: bool = False
+    """Whether what is fetched holds nothing secret any more."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,11 +160,12 @@ def _list_objects(paths: Sequence[str], *, full_secrets: bool) -> Iterator[Item]
             continue
         for file in files:
             below = pathlib.Path(file).relative_to(root) if root.is_dir() else pathlib.Path(root.name)
-            yield Item(f"cluster/objects/{number}/{below.with_suffix('.yaml')}", partial(read, pathlib.Path(file)))
+            name = f"cluster/objects/{number}/{below.with_suffix('.yaml')}"
+            yield Item(name, partial(read, pathlib.Path(file)), clean=True)
 
 
 def _read_objects(file: pathlib.Path) -> str:
-    """The file's objects, those of Secrets without their values; a file that does not parse goes as text."""
+    """The file's objects without what is secret in them; a file that does not parse is left out."""
     from mizzen.diagnose import redaction
     from mizzen.sources import documents, tree
 
@@ -170,8 +173,8 @@ def _read_objects(file: pathlib.Path) -> str:
     try:
         found = documents.parse_json(text) if file.suffix == ".json" else documents.parse_yaml(text)
     except documents.DocumentError as bad:
-        # It may hold a Secret that nobody can find in it.
-        return f"# {bad}: left out\n"
+        # It may hold a secret that nobody can find in it, and the error may quote it.
+        return f"# does not parse at line {bad.line}: left out\n"
     values = [redaction.redact_object(document.value) for document in found if document.value is not None]
     return "---\n".join(render.render_document(value) for value in values)
 

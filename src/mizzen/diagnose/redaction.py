@@ -1,69 +1,244 @@
-"""What must not leave a machine in a report: private keys, tokens, the contents of Secrets.
+"""What must not leave a machine in a report: private keys, passwords, tokens, the contents of Secrets.
 
-In: text of any kind, or objects. Out: the same with `[redacted]` in place of what is secret. Certificates and the
-names of keys stay: a reader of a report needs them.
+In: documents as plain values (Kubernetes objects, dumps, debug pages), or text. Out: the same with `[redacted]` in
+place of what is secret. Documents are walked: a value goes by the name of its field, by the name beside it (a header, a
+variable), or by what it is (the private parts of a JWK). JSON and YAML within strings are walked, too; other strings,
+and files that are no JSON, go through `diagnose.redacted_text`. Names, certificates and files' paths stay.
 """
 
 import base64
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from mizzen.api.meta import LAST_APPLIED
+from mizzen.diagnose.redacted_text import REDACTED, redact_text
+from mizzen.diagnose.secret_names import is_secret_name, is_secret_variable, normalize_name
 
-REDACTED = "[redacted]"
-
-_KEY = re.compile(
-    r"(-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----).*?(-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----)", re.DOTALL
+_OF_SECRETS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+"""What stays of a Secret; all else may be its data under a wrong name."""
+_JWK_PARTS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_PAIRED = frozenset(
+    {
+        *("value", "values", "notvalues", "rawvalue", "stringvalue", "defaultvalue", "stringmatch", "exactmatch"),
+        *("prefixmatch", "suffixmatch", "containsmatch", "saferegexmatch"),
+    }
 )
-_TOKEN = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*")
-_HEADER = re.compile(r"((?:proxy-)?authorization\"?\s*[:=]\s*\"?(?:bearer|basic)\s+)[^\s\",']+", re.IGNORECASE)
-_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]+:)[^\s/@]+(@)", re.IGNORECASE)
-_ENCODED = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}={0,2}")
-"""`-----BEGIN` in base64."""
+"""Fields beside a name that hold the value of what it names."""
+_HOLDERS = _PAIRED | {
+    *("inlinestring", "inlinebytes", "exact", "prefix", "suffix", "contains", "regex", "keys"),
+}
+"""Fields that hold the value itself, in a message that is secret: a DataSource, a matcher of strings."""
+_BYTES = frozenset({"inlinebytes", "rawvalue"})
+_ENCODED = base64.b64encode(REDACTED.encode()).decode()
+_JWKS = frozenset({"jwks", "localjwks"})
+_SCHEME = re.compile(r"(?:bearer|basic)\s+(?=\S)", re.IGNORECASE)
+_REFERENCE = re.compile(r"%[A-Z_]+(?:\([^%]*\))?%|\$\([A-Za-z_]\w*\)")
+"""Where Envoy, or Kubernetes, takes the value from."""
+_ASSIGNMENT = re.compile(r"(?P<dashes>-{0,2})(?P<name>[A-Za-z_][\w.-]*)=(?=.)", re.DOTALL)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)")
 
 
-def redact_text(text: str) -> str:
-    """The text without keys, tokens and passwords, also where a key is in base64."""
-    text = _KEY.sub(rf"\1\n{REDACTED}\n\2", text)
-    text = _ENCODED.sub(_redact_encoded, text)
-    text = _TOKEN.sub(REDACTED, text)
-    text = _HEADER.sub(rf"\1{REDACTED}", text)
-    return _PASSWORD.sub(rf"\1{REDACTED}\2", text)
-
-
-def _redact_encoded(found: re.Match[str]) -> str:
-    """Certificates stay; what cannot be decoded is taken for a key."""
-    try:
-        plain = base64.b64decode(found[0], validate=True)
-    except ValueError:
-        return REDACTED
-    return REDACTED if b"PRIVATE KEY" in plain else found[0]
+def redact_file(text: str) -> str:
+    """The text of a file without secrets: walked if it is JSON, by patterns if not."""
+    return _redact_json(text, redact_text)
 
 
 def redact_object(document: Any) -> Any:
-    """A Kubernetes object, or a List of them, in which the values of Secrets are cut out."""
-    if not isinstance(document, Mapping):
-        return document
-    found = dict(document)
-    if isinstance(found.get("items"), list):
-        found["items"] = [redact_object(item) for item in found["items"]]
-    if found.get("kind") != "Secret":
-        return found
-    for name in ("data", "stringData"):
-        values = found.get(name)
-        if isinstance(values, Mapping):
-            found[name] = dict.fromkeys(values, REDACTED)
-    return _without_last_applied(found)
+    """A document as plain values, without what is secret in it at any depth."""
+    if isinstance(document, str):
+        return _redact_json(document, _redact_lines)
+    if isinstance(document, Mapping):
+        return _redact_mapping(document)
+    if isinstance(document, Sequence) and not isinstance(document, bytes):
+        return _redact_list(document)
+    return document
 
 
-def _without_last_applied(secret: dict[str, Any]) -> dict[str, Any]:
-    """kubectl's copy of a Secret holds its values once more."""
-    metadata = secret.get("metadata")
-    if not isinstance(metadata, Mapping):
-        return secret
-    annotations = metadata.get("annotations")
-    if not isinstance(annotations, Mapping) or LAST_APPLIED not in annotations:
-        return secret
-    kept = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
-    return {**secret, "metadata": {**metadata, "annotations": kept}}
+def _redact_json(text: str, otherwise: Callable[[str], str]) -> str:
+    """JSON with its layout kept as far as lines go, and untouched if nothing in it is secret."""
+    if not text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+        return otherwise(text)
+    try:
+        document = json.loads(text.lstrip("\ufeff"))
+        found = redact_object(document)
+    except (ValueError, RecursionError):
+        return otherwise(text)
+    if found == document:
+        return text
+    lines = "\n" in text.strip()
+    return json.dumps(found, ensure_ascii=False, indent=1 if lines else None) + ("\n" if text.endswith("\n") else "")
+
+
+def _redact_lines(text: str) -> str:
+    """Several lines within a string, such as a file in a ConfigMap: walked if they are YAML, by patterns if not."""
+    documents = _parse_yaml(text) if "\n" in text.strip() and ":" in text else []
+    found = [redact_object(document) for document in documents]
+    if found == documents:
+        return redact_text(text)
+    return str(yaml.safe_dump_all(found, sort_keys=False, allow_unicode=True, width=1 << 30))
+
+
+def _parse_yaml(text: str) -> list[Any]:
+    """The documents, mappings or lists each; none if it is something else, or refers to its own parts."""
+    try:
+        if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, _LOADER)):
+            return []
+        documents = list(yaml.load_all(text, _LOADER))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return []
+    return documents if all(isinstance(document, (dict, list)) for document in documents) else []
+
+
+# -- mappings -------------------------------------------------------------------------------------------------------
+
+
+def _redact_mapping(mapping: Mapping[Any, Any]) -> dict[Any, Any]:
+    if mapping.get("kind") == "Secret" and "metadata" in mapping:
+        return _redact_secret(mapping)
+    paired, private_parts = _names_secret(mapping), "kty" in mapping
+    result = {}
+    for key, value in mapping.items():
+        name = normalize_name(key) if isinstance(key, str) else ""
+        beside = (paired and name in _PAIRED) or (private_parts and key in _JWK_PARTS)
+        if beside or is_secret_name(name) or _is_secret_here(mapping, name, value):
+            result[key] = _cut(value, name)
+        elif name in _JWKS:
+            result[key] = _redact_jwks(value)
+        elif name == "inlinebytes":
+            result[key] = _redact_bytes(value)
+        elif name == "env" and isinstance(value, Mapping):
+            result[key] = _redact_variables(value)
+        else:
+            result[key] = redact_object(value)
+    return result
+
+
+def _names_secret(mapping: Mapping[Any, Any]) -> bool:
+    """Whether it is a pair, of a name and a value, that is named as secrets are."""
+    names = (mapping.get("name"), mapping.get("key"))
+    return any(isinstance(name, str) and is_secret_variable(name) for name in names)
+
+
+def _is_secret_here(mapping: Mapping[Any, Any], name: str, value: Any) -> bool:
+    """Names that mean a secret only where they stand: logins of registries and of Envoy's filters, its ticket keys."""
+    if name == "auth":
+        return isinstance(value, str)
+    if name == "users":
+        return isinstance(value, Mapping)
+    if name == "key":
+        return "client" in mapping
+    return name == "keys" and str(mapping.get("@type", "")).endswith(".TlsSessionTicketKeys")
+
+
+def _redact_variables(variables: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {
+        name: _cut(value, "value") if is_secret_variable(str(name)) else redact_object(value)
+        for name, value in variables.items()
+    }
+
+
+def _redact_secret(secret: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The names of its data stay; kubectl's copy, which holds the values once more, does not."""
+    result: dict[Any, Any] = {}
+    for key, value in secret.items():
+        if key in _OF_SECRETS:
+            result[key] = redact_object(value)
+        elif isinstance(value, Mapping):
+            result[key] = dict.fromkeys(value, REDACTED)
+        else:
+            result[key] = value if value is None else REDACTED
+    metadata = result["metadata"]
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(annotations, dict):
+        annotations.pop(LAST_APPLIED, None)
+    return result
+
+
+# -- values ---------------------------------------------------------------------------------------------------------
+
+
+def _cut(value: Any, name: str) -> Any:
+    """What stays of a secret value: of a message the fields that do not hold it, such as the path of a file."""
+    if value is None or isinstance(value, bool) or value == "":
+        return value
+    if isinstance(value, Mapping):
+        return _cut_message(value)
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [_cut(item, name) for item in value]
+    if name in _BYTES:
+        return _ENCODED
+    text = str(value)
+    if _REFERENCE.fullmatch(text):
+        return value
+    scheme = _SCHEME.match(text)
+    return f"{scheme[0]}{REDACTED}" if scheme else REDACTED
+
+
+def _cut_message(message: Mapping[Any, Any]) -> dict[Any, Any]:
+    walked = _redact_mapping(message)
+    result = {}
+    for key, value in message.items():
+        name = normalize_name(str(key))
+        if name in _HOLDERS or isinstance(value, Mapping):
+            result[key] = _cut(value, name)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            result[key] = [_cut(item, name) if isinstance(item, Mapping) else item for item in walked[key]]
+        else:
+            result[key] = walked[key]
+    return result
+
+
+def _redact_jwks(value: Any) -> Any:
+    """A set of keys in a string, or in a DataSource; one that cannot be read is cut whole."""
+    if isinstance(value, str):
+        return _redact_json(value, lambda text: REDACTED if text.strip() else text)
+    if isinstance(value, Mapping) and isinstance(value.get("inlineString", value.get("inline_string")), str):
+        walked = _redact_mapping(value)
+        return {key: _redact_jwks(item) if isinstance(item, str) else walked[key] for key, item in value.items()}
+    return redact_object(value)
+
+
+def _redact_bytes(value: Any) -> Any:
+    """Text in base64, walked like any other; what is no text stays."""
+    if not isinstance(value, str):
+        return redact_object(value)
+    try:
+        plain = base64.b64decode(value, validate=True).decode()
+    except ValueError:
+        return redact_text(value)
+    found = redact_file(plain)
+    return value if found == plain else base64.b64encode(found.encode()).decode()
+
+
+# -- lists ----------------------------------------------------------------------------------------------------------
+
+
+def _redact_list(items: Sequence[Any]) -> list[Any]:
+    """Each item; in a list of arguments also the one behind a flag that takes a secret."""
+    result: list[Any] = []
+    flagged = False
+    for item in items:
+        if not isinstance(item, str):
+            result.append(redact_object(item))
+        elif flagged and not item.startswith("-"):
+            result.append(_cut(item, ""))
+        else:
+            result.append(_redact_argument(item))
+        flag = _FLAG.fullmatch(item) if isinstance(item, str) else None
+        flagged = flag is not None and is_secret_name(flag["name"])
+    return result
+
+
+def _redact_argument(text: str) -> str:
+    found = _ASSIGNMENT.match(text)
+    if found is None:
+        return str(redact_object(text))
+    is_secret = is_secret_name if found["dashes"] else is_secret_variable
+    if is_secret(found["name"]):
+        return f"{found[0]}{_cut(text[found.end() :], '')}"
+    return str(redact_object(text))
