@@ -51,7 +51,7 @@ def test_all_pairs_as_a_table_and_as_json() -> None:
         (("nobody.shop", "catalog"), "there is no pod nobody.shop", 1),
         (("front.shop", "nothing"), "there is no Service nothing", 1),
         (("front.shop", "catalog:81"), "has no port 81; it has 8080", 1),
-        (("front.shop", "catalog:http"), "is not SERVICE[.NAMESPACE][:PORT]", 1),
+        (("front.shop", "catalog:http"), "is not SERVICE[.NAMESPACE][:PORT]", 64),
     ],
 )
 def test_what_cannot_be_asked_is_told(arguments: tuple[str, ...], says: str, code: int) -> None:

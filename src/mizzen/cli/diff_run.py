@@ -71,8 +71,8 @@ def compare(asked: Asked) -> report.Report:
     """Everything that differs."""
     with offline.collector_off():
         reader = told.Reader()
-        before = offline.load((asked.old,))
-        contents = before, offline.load((asked.new,), before)
+        before = offline.load_whole((asked.old,))
+        contents = before, offline.load_whole((asked.new,), before)
         offline.tell_excess(*contents)
         bed = _Bed(asked.dialect, reader, _stand_ins(contents))
         old = bed.enter(contents[0], asked.old_mesh, asked.probes, None)

@@ -2,6 +2,7 @@
 
 `gateway` prints what managed Gateways of the Gateway API want to have running. In: manifests, the files of an
 installation. Out: YAML documents, or JSON, on stdout; what cannot be deployed is told on stderr with exit code 1.
+Manifests that cannot be read in full give exit code 1 and nothing on stdout.
 """
 
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def gateway(
     from mizzen.model.convert.gateways.deployments import deployment
 
     with offline.collector_off():
-        engine = offline.fill(offline.load(paths), mesh_config_file)
+        engine = offline.fill(offline.load_whole(paths), mesh_config_file)
         config = installation.injection_config(**chosen)
         mesh = installation.mesh_config(mesh_config_file) if mesh_config_file else {}
         documents: list[dict[str, Any]] = []

@@ -2,6 +2,7 @@
 
 `ingress` reads Ingresses with the annotations of ingress-nginx. In: manifests. Out: the manifests that take their place
 on stdout, and on stderr what became of every annotation; with `-o report` that as JSON, and no manifests.
+Manifests that cannot be read in full give exit code 1 and nothing on stdout.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ def ingress(paths: tuple[str, ...], gateway: str, classes: tuple[str, ...], doma
     if not name or not namespace:
         raise click.UsageError(f"{gateway!r} is not NAME.NAMESPACE", click.get_current_context())
     target = Target(name=name, namespace=namespace, domain=domain)
-    done = migrate_ingresses(offline.load(paths).objects, Options(target=target, classes=classes))
+    done = migrate_ingresses(offline.load_whole(paths).objects, Options(target=target, classes=classes))
     if output == "report":
         click.echo(render.render_json(_report(done), indent=2), nl=False)
         return

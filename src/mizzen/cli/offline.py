@@ -1,13 +1,15 @@
 """Manifests as an engine, for commands that answer offline.
 
 In: files, folders or stdin with objects, a mesh config, the settings of the environment. Out: the objects with their
-origins, and an engine that holds them. Problems are told on stderr; only a named file that cannot be read is fatal.
+origins, and an engine that holds them. Problems are told on stderr; a named file that cannot be read is fatal, and for
+commands whose answer is about the whole, as a verdict or a comparison is, so is each part that cannot be.
 """
 
 import atexit
 import contextlib
 import gc
 import os
+import pathlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,9 +24,12 @@ if TYPE_CHECKING:
     from mizzen.api.problems import Problem
     from mizzen.incremental import Engine
     from mizzen.sources.files import Contents
+    from mizzen.sources.origins import Finding
 
 _NOT_READ = ("unreadable-file", "too-large", "not-text")
 """Codes of findings that leave a whole file out: fatal for a file that was named itself."""
+_NOT_PARSED = "unreadable"
+"""Code of findings that leave a document out."""
 
 
 @contextlib.contextmanager
@@ -49,15 +54,53 @@ def load(paths: Sequence[str], known: "Contents | None" = None) -> "Contents":
 
     Problems that `known` has too, an earlier state of the same objects, are told no second time.
     """
+    return _load(paths, known, whole=False)
+
+
+def load_whole(paths: Sequence[str], known: "Contents | None" = None) -> "Contents":
+    """The same, where an answer about a part would be wrong: whatever cannot be read is fatal.
+
+    What lies in a folder and claims to be no object (a template, a text of another kind) is told and fails nothing.
+    """
+    return _load(paths, known, whole=True)
+
+
+def _load(paths: Sequence[str], known: "Contents | None", *, whole: bool) -> "Contents":
     from mizzen.sources import files
 
     contents = files.load(paths, sys.stdin.buffer.read)
+    named = frozenset(str(pathlib.Path(path)) for path in paths)  # As origins spell them.
+    fatal = next((each for each in contents.findings if _is_fatal(each, named, whole=whole)), None)
     for finding in contents.findings:
-        if finding.problem.code in _NOT_READ and finding.origin.file in paths:
-            raise SourceError(str(finding))
-        if known is None or all(finding.problem != each.problem for each in known.findings):
+        is_new = known is None or all(finding.problem != each.problem for each in known.findings)
+        if finding is not fatal and is_new:
             click.echo(f"{finding.problem.level}: {finding}", err=True)
+    if fatal is not None:
+        raise SourceError(str(fatal))
     return contents
+
+
+def _is_fatal(finding: "Finding", named: frozenset[str], *, whole: bool) -> bool:
+    is_lost = finding.problem.code in _NOT_READ or (whole and finding.problem.code == _NOT_PARSED)
+    return is_lost and (finding.origin.file in named or (whole and _claims(finding)))
+
+
+def _claims(finding: "Finding") -> bool:
+    """Whether what could not be read, in a file that nobody named, seems to hold an object."""
+    from mizzen.sources import bystanders, documents, tree
+
+    try:
+        content = tree.read_bytes(finding.origin.file)
+    except tree.Unreadable:
+        return True
+    try:
+        text = tree.decode_text(content)
+    except tree.Unreadable:
+        return bystanders.bytes_claim(content)
+    is_json = finding.origin.file.endswith(".json")
+    chunks = (documents.Chunk(text, 1),) if is_json else documents.split_yaml(text)
+    part = ["", *(chunk.text for chunk in chunks if chunk.line <= max(finding.origin.line, 1))][-1]
+    return bystanders.text_claims(part) and not bystanders.is_template_text(part)
 
 
 def tell_excess(*states: "Contents") -> None:

@@ -1,8 +1,8 @@
 """`mizzen experimental precheck`: what speaks against installing into a cluster, or upgrading what is there.
 
 In: objects of the cluster from files, or of a local mesh with what its programs listen on. Out: findings as istioctl
-prints them, exit code 1 from the first Warning on. Checks that need a live cluster (its version, permissions) are left
-out where there is none.
+prints them, exit code 1 from the first Warning on and where not everything could be read. Checks that need a live
+cluster (its version, permissions) are left out where there is none.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def precheck(
     if threshold is None:
         raise click.BadParameter(f"{output_threshold!r} is no level: Info, Warning or Error")
     facts = Facts(from_version=_parse_version(from_version))
-    found = _check(files, facts, revision=revision, mesh=mesh)
+    found, unread = _check(files, facts, revision=revision, mesh=mesh)
     if skip_controlplane:
         found = [each for each in found if each.finding.key != checks.CLUSTER]
     shown = [each for each in found if reports.is_at_least(each.finding, threshold)]
@@ -66,6 +66,8 @@ def precheck(
         raise MizzenError(
             f"Issues found when checking the cluster. Istio may not be safe to install or upgrade.\n{more}"
         )
+    if unread:
+        raise MizzenError("not everything could be read, so nobody can tell whether it is safe to install or upgrade")
     if output == "log":
         click.echo(_SUCCESS, err=True)
     return 0
@@ -85,7 +87,8 @@ def _parse_version(text: str) -> str:
     return f"1.{parts[1]}"
 
 
-def _check(files: Sequence[str], facts: "Facts", *, revision: str, mesh: str) -> "list[Placed]":
+def _check(files: Sequence[str], facts: "Facts", *, revision: str, mesh: str) -> "tuple[list[Placed], bool]":
+    """The findings, and whether something could not be read that they might be about."""
     import msgspec
 
     from mizzen.analysis import precheck as checks
@@ -111,7 +114,8 @@ def _check(files: Sequence[str], facts: "Facts", *, revision: str, mesh: str) ->
         checks.check_all(held.engine), namespace="", suppressions=(), annotations=lambda _key: {}
     )
     places: Any = manifests.places
-    return [Placed(each, places[each.key].reference(each.path) if each.key in places else "") for each in ordered]
+    found = [Placed(each, places[each.key].reference(each.path) if each.key in places else "") for each in ordered]
+    return found, bool(manifests.errors)
 
 
 def _render(output: str, shown: "Sequence[Placed]") -> str:

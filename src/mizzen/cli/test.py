@@ -151,10 +151,12 @@ def _seen(results: "Sequence[Result]") -> list[Any]:
 
 
 def _read(path: str) -> str:
+    from mizzen.sources import tree
+
     try:
-        return pathlib.Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"cannot read {path}: {error}") from error
+        return tree.decode_text(tree.read_bytes(path))
+    except tree.Unreadable as unreadable:
+        raise SourceError(f"{path}: {unreadable}") from unreadable
 
 
 def _write(path: str, text: str) -> None:

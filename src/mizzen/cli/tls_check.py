@@ -1,7 +1,8 @@
 """`mizzen tls-check`: whether clients and servers agree about TLS, for one pair or for all.
 
 In: a client and a Service, or `--all`; manifests (`-f`), or a local mesh that runs. Out: the pair in full or a table of
-pairs that are alike, or JSON with every pair. The exit code is 1 where some connection fails in TLS.
+pairs that are alike, or JSON with every pair. The exit code is 1 where some connection fails in TLS, or manifests
+cannot be read in full.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import click
 
 from mizzen.cli import offline, options
 from mizzen.cli.flags import Command
-from mizzen.errors import MizzenError
+from mizzen.errors import MizzenError, UsageError
 
 if TYPE_CHECKING:
     from mizzen.diagnose.tls_checks.checks import Check
@@ -70,7 +71,7 @@ def _ports(world: "World", namespace: str, target: str) -> Iterator[Pair]:
     host, colon, number = target.rpartition(":")
     host = host if colon else target
     if colon and not number.isdigit():
-        raise MizzenError(f"{target!r} is not SERVICE[.NAMESPACE][:PORT]")
+        raise UsageError(f"{target!r} is not SERVICE[.NAMESPACE][:PORT]")
     spellings = (f"{host}.{namespace}.svc.{world.domain}", f"{host}.svc.{world.domain}", f"{host}.{world.domain}", host)
     known = matrix.all_ports(world)
     for spelling in spellings:

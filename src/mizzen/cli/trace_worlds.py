@@ -34,7 +34,7 @@ def of_manifests(
     from mizzen.local import foretold
 
     with offline.collector_off():
-        contents = offline.load(paths)
+        contents = offline.load_whole(paths)
         offline.tell_excess(contents)
         complete = foretold.complete(contents.objects, dialect)
         db = offline.fill(msgspec.structs.replace(contents, objects=complete), mesh_file)
