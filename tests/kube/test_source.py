@@ -167,7 +167,8 @@ async def test_a_source_waits_for_a_server_that_is_not_there_yet(bed, namespace)
     await started
 
 
-async def test_kinds_come_and_go_with_their_definitions(bed, namespace):
+async def test_kinds_come_and_go_with_their_definitions(new_bed):
+    bed, namespace = new_bed, "default"
     kind = definition("DestinationRule", "destinationrules", "networking.istio.io", "v1beta1")
     where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     rule = {
