@@ -25,6 +25,7 @@ Verdict = Literal["OK", "TLS", "PLAINTEXT", "CONFLICT", "DEPENDS", "UNREACHABLE"
 _TLS_LINKS = ("tls", "secret")
 _BEFORE_TLS = ("name", "capture", "listener", "filter_chain", "route", "cluster", "endpoint", "connection")
 _CLIENT_FIRST = "the client speaks first, as a PERMISSIVE port waits for its bytes to tell TLS from plain text"
+_TO_ITSELF = "what a pod sends to its own address goes past its sidecar"
 _PAST_PROXY = ("no sidecar", "not captured", "outside")
 
 
@@ -69,12 +70,13 @@ def check(world: World, pod: Workload, service: services.Service, port: services
     found = servers.find_servers(world, service, port)
     traced = walk.trace(world, _request(pod, service, port))
     speaks = clients.read_client(world, pod, service, port, traced)
-    kinds = {server.kind for server in found}
+    is_self = pod.proxy == "sidecar" and service.is_headless and any(s.address in pod.addresses for s in found)
+    kinds = {(server.kind, is_self and server.address in pod.addresses) for server in found}
     if len(kinds) > 1:
         by_endpoint = tuple((f"{s.address}:{s.port}", _to_one(world, pod, service, port, s)) for s in found)
         outcomes = {outcome.verdict: outcome for _, outcome in by_endpoint}
         if len(outcomes) > 1:
-            worst = outcomes.get("CONFLICT") or Outcome(verdict="DEPENDS")
+            worst = outcomes.get("CONFLICT") or Outcome(verdict="DEPENDS", reason=_TO_ITSELF if is_self else "")
             worst = msgspec.structs.replace(worst, verdict="DEPENDS")
             return _build(pod, service, port, worst, speaks, found, by_endpoint)
     outcome = _judge(traced, speaks, found, port)
@@ -130,7 +132,8 @@ def _judge(traced: Trace, speaks: Client, found: tuple[Server, ...], port: servi
         return Outcome(verdict="OK")
     if speaks.speaks != "plain text":
         return Outcome(verdict="TLS")
-    inspected = port.protocol is Protocol.TCP and any("mutual TLS" in server.takes for server in found)
+    arrives = any(step.link == "listener" and step.side == traced.destination for step in traced.steps)
+    inspected = arrives and port.protocol is Protocol.TCP and any("mutual TLS" in server.takes for server in found)
     return Outcome(verdict="PLAINTEXT", assumes=_CLIENT_FIRST if inspected else "")
 
 
@@ -156,7 +159,9 @@ def _at_program(speaks: Client, server: Server) -> Outcome:
 
 def _to_one(world: World, pod: Workload, service: services.Service, port: services.Port, server: Server) -> Outcome:
     """How a connection to this endpoint fares."""
-    if pod.proxy == "sidecar":
+    if pod.proxy == "sidecar" and service.is_headless:
+        traced = walk.trace(world, _request(pod, service, port, server.address))
+    elif pod.proxy == "sidecar":
         traced = walk.trace(_with_only(world, pod, server), _request(pod, service, port))
     else:
         direct = msgspec.structs.replace(_request(pod, service, port, server.address), port=server.port)

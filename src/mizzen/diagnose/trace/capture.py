@@ -12,6 +12,8 @@ import msgspec
 from mizzen.api.kube.pods import Pod
 
 OUTBOUND_PORT, INBOUND_PORT, TUNNEL_PORT = 15001, 15006, 15008
+LOOPBACK = ("127.0.0.1", "::1")
+"""What is never captured, whoever sends it."""
 _ALWAYS_EXCLUDED_INBOUND = ("15020", "15021", "15090")
 _TRAFFIC = "traffic.sidecar.istio.io/"
 _INIT = "istio-init"
@@ -58,7 +60,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
             return "interceptionMode is NONE"
         if _holds_port(self.exclude_outbound_ports, port):
             return f"port {port} is in excludeOutboundPorts"
-        if address in own or (address and ipaddress.ip_address(address).is_loopback):
+        if address in LOOPBACK or ((address in own or is_loopback(address)) and not self._includes_loopback()):
             return "the pod calls itself"
         if _holds_address(self.exclude_outbound_ranges, address):
             return f"{address} is in excludeOutboundIPRanges"
@@ -68,15 +70,34 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         return f"{address or 'the address'} is not in includeOutboundIPRanges"
 
-    def past_inbound(self, port: int) -> str:
-        """Why a connection to the pod goes past its proxy; empty where it is captured."""
+    def _includes_loopback(self) -> bool:
+        """Whether what stays on the interface `lo` is taken like anything else, as far as ranges include it."""
+        ranges = self.include_outbound_ranges
+        return any(is_loopback(text.strip().partition("/")[0]) for text in ranges.split(","))
+
+    def past_inbound(self, port: int, *, by_own_proxy: bool = False) -> str:
+        """Why a connection to the pod goes past its proxy; empty where it is captured.
+
+        A program's connection to its own pod is none of these: it never passes the inbound rules. That of the pod's
+        own proxy (`by_own_proxy`) is redirected as it leaves, before anybody looks at its port.
+        """
         if self.mode == "NONE":
             return "interceptionMode is NONE"
         if port == TUNNEL_PORT:
             return f"port {port} is the tunnel's"
+        if by_own_proxy:
+            return ""
         if self.include_inbound_ports == "*":
             return f"port {port} is in excludeInboundPorts" if _holds_port(self.exclude_inbound_ports, port) else ""
         return "" if _holds_port(self.include_inbound_ports, port) else f"port {port} is not in includeInboundPorts"
+
+
+def is_loopback(address: str) -> bool:
+    """Whether it is an address of the interface `lo`."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def read_capture(pod: Pod, mode: str = "REDIRECT") -> Capture:

@@ -5,7 +5,7 @@ the port, else the one that catches everything. `inspect` runs the TLS and HTTP 
 off for the port.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -49,14 +49,19 @@ def inbound(held: Holdings) -> Chosen | None:
 
 
 def bound(held: Holdings, address: str, port: int) -> Chosen | None:
-    """The listener that a gateway has opened on a port."""
-    found = _at(held, (address,), port) or _at(held, _WILDCARDS, port)
+    """The listener that a proxy has really opened on a port; those that only take what is captured are none."""
+    opened = [each for each in held.listeners.values() if dump.field(each, "bind_to_port") is not False]
+    found = _among(opened, (address,), port) or _among(opened, _WILDCARDS, port)
     return Chosen(listener=found, why=f"is bound to port {port}") if found is not None else None
 
 
 def _at(held: Holdings, addresses: tuple[str, ...], port: int) -> Json | None:
+    return _among(held.listeners.values(), addresses, port)
+
+
+def _among(found: Collection[Json], addresses: tuple[str, ...], port: int) -> Json | None:
     for address in addresses:
-        for listener in held.listeners.values():
+        for listener in found:
             if (address, port) in _sockets(listener):
                 return listener
     return None

@@ -9,6 +9,7 @@ import msgspec
 from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key
 from mizzen.diagnose.trace import branches, certificates, connection, listeners, names, tls
+from mizzen.diagnose.trace.capture import LOOPBACK, is_loopback
 from mizzen.diagnose.trace.causes import find
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.journal import Journal
@@ -136,6 +137,8 @@ class _Walk:
 
     def _past(self, pod: Workload, wire: Wire, why: str) -> Answer:
         self.journal.note(pod.reference, "capture", "not captured", ("why", why))
+        if wire.address in pod.addresses or is_loopback(wire.address):
+            return self._within(pod, wire, self.journal)
         return self._arrive(wire, self.journal)
 
     def _wire(self, pod: Workload | None, address: str) -> Wire:
@@ -159,9 +162,12 @@ class _Walk:
 
     def _hop(self, pod: Workload, wire: Wire, journal: Journal, *, is_inbound: bool = False) -> Hop:
         def arrive(onward: Wire, notes: Journal) -> Answer:
-            if is_inbound and onward.address in (*pod.addresses, "127.0.0.1", "::1"):
+            is_own = onward.address in pod.addresses
+            if is_inbound and (is_own or onward.address in LOOPBACK):
                 return self._program(pod, onward, notes)
-            return self._arrive(self._posing(pod, onward), notes)
+            if onward.address in LOOPBACK:
+                return self._within(pod, onward, notes)
+            return self._arrive(self._posing(pod, onward), notes, by_own_proxy=is_own)
 
         return Hop(
             world=self.world,
@@ -245,7 +251,7 @@ class _Walk:
 
     # -- the network --------------------------------------------------------------------------------------------------
 
-    def _arrive(self, wire: Wire, journal: Journal) -> Answer:
+    def _arrive(self, wire: Wire, journal: Journal, *, by_own_proxy: bool = False) -> Answer:
         """What meets a connection at its destination."""
         if wire.depth > _HOPS:
             reason = "the request goes round in a circle"
@@ -259,14 +265,20 @@ class _Walk:
         if pod.proxy != "sidecar":
             journal.note(pod.reference, "capture", f"{wire.address}:{wire.port} has no sidecar")
             return self._program(pod, wire, journal)
-        past = pod.capture.past_inbound(wire.port)
+        past = pod.capture.past_inbound(wire.port, by_own_proxy=by_own_proxy)
         held = self.world.holdings(pod)
-        chosen = None if past else listeners.inbound(held)
+        chosen = listeners.bound(held, wire.address, wire.port) if past else listeners.inbound(held)
         if chosen is None:
-            own = listeners.bound(held, wire.address, wire.port) if past else None
-            if own is not None:
-                return connection.serve(self._hop(pod, wire, journal, is_inbound=True), own)
             journal.note(pod.reference, "capture", "goes past the sidecar", ("why", past))
+            return self._program(pod, wire, journal)
+        return connection.serve(self._hop(pod, wire, journal, is_inbound=True), chosen)
+
+    def _within(self, pod: Workload, wire: Wire, journal: Journal) -> Answer:
+        """What stays on the pod's loopback: no rule leads it to the inbound listener, only to what is bound there."""
+        if pod.proxy == "router":
+            return self._at_gateway(pod, wire, journal)
+        chosen = listeners.bound(self.world.holdings(pod), wire.address, wire.port) if pod.proxy == "sidecar" else None
+        if chosen is None:
             return self._program(pod, wire, journal)
         return connection.serve(self._hop(pod, wire, journal, is_inbound=True), chosen)
 

@@ -207,3 +207,28 @@ def test_one_by_one_or_all_at_once_is_the_same() -> None:
     for found in matrix.check_all(world):
         alone = of(world, found.client, found.host.partition(".")[0], found.port)
         assert alone == found
+
+
+def store(*pods: str) -> tuple[str, ...]:
+    """A headless Service of these pods that takes mutual TLS only, and a client."""
+    headless = service("store", port="{name: tcp, port: 9000}", tier="store").replace(
+        "spec: {", "spec: {clusterIP: None, "
+    )
+    return (BASE, pod("client"), *(pod(name, tier="store") for name in pods), headless, STRICT)
+
+
+def test_a_pod_that_calls_itself_by_its_own_address_meets_no_tls():
+    found = of(world_of(*store("only")), "only.web", "store", 9000)
+    assert (found.verdict, found.speaks.mode, found.assumes) == ("PLAINTEXT", "not captured", "")
+
+
+def test_a_pod_among_the_servers_of_a_headless_service_speaks_mutual_tls_to_the_others_only():
+    world = world_of(*store("a", "b"))
+    for pod_name in ("a.web", "b.web"):
+        found = of(world, pod_name, "store", 9000)
+        by_pod = {world.at(address.split(":")[0]).reference: o.verdict for address, o in found.by_endpoint}
+        assert found.verdict == "DEPENDS"
+        assert found.reason == "what a pod sends to its own address goes past its sidecar"
+        assert by_pod == {name: "PLAINTEXT" if name == pod_name else "OK" for name in ("a.web", "b.web")}
+        assert not found.conflicts
+    assert of(world, "client.web", "store", 9000).verdict == "OK"

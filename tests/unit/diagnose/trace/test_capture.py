@@ -56,3 +56,34 @@ def test_the_init_containers_arguments_count_before_annotations():
     found = read_capture(Pod(metadata=metadata, spec=PodSpec(init_containers=(init,))))
     assert (found.exclude_outbound_ports, found.mode, found.exclude_inbound_ports) == ("2", "TPROXY", "15090,3")
     assert read_capture(Pod(metadata=metadata)).exclude_outbound_ports == "1"
+
+
+OWN = ("10.0.0.1",)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "address", "past"),
+    [
+        ("*", "10.0.0.1", "the pod calls itself"),
+        ("10.0.0.0/8", "10.0.0.1", "the pod calls itself"),
+        ("10.0.0.0/8,127.0.0.0/8", "10.0.0.1", ""),
+        ("127.0.0.0/8", "127.0.0.1", "the pod calls itself"),
+        ("127.0.0.0/8", "127.0.0.2", ""),
+        ("127.0.0.0/8", "10.0.0.1", "10.0.0.1 is not in includeOutboundIPRanges"),
+    ],
+)
+def test_loopback_is_captured_only_where_a_range_includes_it(ranges, address, past):
+    assert Capture(include_outbound_ranges=ranges).past_outbound(address, 80, OWN) == past
+
+
+@pytest.mark.parametrize(
+    ("capture", "port", "past"),
+    [
+        (Capture(exclude_inbound_ports="8080"), 8080, ""),
+        (Capture(include_inbound_ports=""), 8080, ""),
+        (Capture(), 15008, "port 15008 is the tunnel's"),
+        (Capture(mode="NONE"), 8080, "interceptionMode is NONE"),
+    ],
+)
+def test_what_a_proxy_sends_to_its_own_pod_is_captured_on_excluded_ports_too(capture, port, past):
+    assert capture.past_inbound(port, by_own_proxy=True) == past
