@@ -33,6 +33,15 @@ def test_causes_are_counted_with_an_example(log: pathlib.Path, monkeypatch: pyte
     assert f"  example  {EMPTY[:60].replace('{n}', '0')}" in result.stdout
 
 
+def test_nothing_of_a_log_speaks_to_the_terminal(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "proxy.log"
+    path.write_text(EMPTY.replace('"id-', '"\x1b]0;owned\x07\x9b2J\u202eid-').replace("catalog:8080", "cat\x1b[31m:80"))
+    result = cli_runs.run("trace", "--from-log", path, "-f", SHOP)
+    assert result.exit_code == 1
+    assert "\\x1b]0;owned\\x07" in result.stdout
+    assert [char for char in result.stdout if not char.isprintable() and char != "\n"] == []
+
+
 def test_as_json(log: pathlib.Path) -> None:
     found = json.loads(cli_runs.run("trace", "--from-log", log, "-f", SHOP, "-o", "json").stdout)
     assert (found["lines"], found["healthy"], found["unknown"]) == (5, 1, 1)

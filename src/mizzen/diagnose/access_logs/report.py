@@ -26,11 +26,11 @@ def build_table(survey: Survey, blames: Sequence[Blame]) -> Table:
 
 def _row(group: Group, blame: Blame) -> tuple[str, ...]:
     where = f"{group.hosts} hosts" if group.hosts > 1 else str(group.subject)
-    return str(group.count), _flags(group), title(group), where, str(blame)
+    return str(group.count), _flags(group), visible(title(group)), visible(where), visible(str(blame))
 
 
 def _flags(group: Group) -> str:
-    return " ".join(group.seen[0][0].split(" ")[:2]) if group.seen else "-"
+    return visible(" ".join(group.seen[0][0].split(" ")[:2])) if group.seen else "-"
 
 
 def title(group: Group) -> str:
@@ -40,7 +40,16 @@ def title(group: Group) -> str:
 
 
 def describe(group: Group, blame: Blame) -> Iterator[str]:
-    """One group in full."""
+    """One group in full, as lines that do nothing to a terminal, whatever the log holds."""
+    return map(visible, _described(group, blame))
+
+
+def visible(text: str) -> str:
+    """The text with escapes in place of what is no printable character."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _described(group: Group, blame: Blame) -> Iterator[str]:
     where = f"{group.hosts} hosts" if group.hosts > 1 else str(group.subject)
     yield f"{group.count} x {where}: {title(group)}"
     for name in sorted(group.example.flags):
