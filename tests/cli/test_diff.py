@@ -202,6 +202,14 @@ def test_an_error_is_2(shop: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert "probes.yaml" in result.stderr
 
 
+def test_a_probe_without_a_proper_url_is_told_with_its_line(shop: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "probes.yaml"
+    file.write_text("- {from: front.shop, url: 'http://a/'}\n- from: front.shop\n  url: 'http://[::1'\n")
+    result = cli_runs.run("diff", SHOP, shop, "--probe", file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{file}:3: " in result.stderr
+
+
 def test_markdown_is_one_comment_with_a_mark_and_nothing_comes_to_life_in_it(shop: pathlib.Path) -> None:
     replace(shop / "traffic.yaml", "- name: everybody", "- name: '<img src=x> @everyone `x`'")
 

@@ -175,6 +175,23 @@ def test_tokens_are_those_of_files_at_the_time_that_the_table_states(tmp_path: p
     assert "by RequestAuthentication shop/tokens (" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("url: 'http://[::1'", "http://[::1"),
+        ("url: 'http://catalog:8080/', connectTo: banana", "connectTo: 'banana' is no IP address"),
+        ("url: 'http://catalog:8080/', takes: -1", "takes: -1 is no number of seconds"),
+    ],
+)
+def test_a_request_that_nobody_could_send_is_told_with_its_line(tmp_path: pathlib.Path, wrong: str, says: str) -> None:
+    file = tmp_path / "shop.test.yaml"
+    file.write_text(f"tests:\n- {{from: front.shop, {wrong}, expect: {{status: 200}}}}\n")
+    result = cli_runs.run("test", file, "-f", ROOT / "samples" / "shop")
+    assert (result.exit_code, result.exception and type(result.exception)) == (1, SystemExit)
+    assert f"{file}:2" in result.output
+    assert says in result.output
+
+
 def test_manifests_may_stand_on_the_command_line(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "t.yaml"
     file.write_text('tests: [{from: outside, url: "http://localhost/", expect: {destination: front.shop}}]\n')

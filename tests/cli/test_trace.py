@@ -52,6 +52,7 @@ def test_a_broken_request_names_the_object_and_its_line(tmp_path: pathlib.Path) 
     ("arguments", "says"),
     [
         (("--from", "nobody.shop", "http://catalog/"), "there is no pod nobody.shop"),
+        (("--from", "front.shop", "http://[::1"), "http://[::1"),
         (("--from", "front.shop", "catalog"), "neither a URL nor host:port"),
         (("--from", "front.shop", "http://catalog/", "-H", "none"), "is not NAME: VALUE"),
     ],
@@ -60,6 +61,28 @@ def test_what_cannot_be_asked_is_told(arguments: tuple[str, ...], says: str) -> 
     result = cli_runs.run("trace", "-f", SHOP, *arguments)
 
     assert (result.exit_code, result.stdout) == (1, "")
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--takes", "-5"), "--takes: -5 is no number of seconds"),
+        (("--takes", "nan"), "--takes: nan is no number of seconds"),
+        (("--gives-up", "-1"), "--gives-up: "),
+        (("--answers", "9999"), "--answers: 9999 is no HTTP status (100 to 599)"),
+        (("--authorizer", "7"), "--authorizer: "),
+        (("--at-once", "0"), "--at-once: "),
+        (("-X", "GE\nT"), "--request: 'GE\\nT' is no HTTP method"),
+        (("-H", "x: a\nb"), "--header: "),
+        (("--connect-to", "banana"), "--connect-to: 'banana' is no IP address"),
+        (("--client-ip", "banana"), "--client-ip: "),
+    ],
+)
+def test_nonsense_is_no_command_line(arguments: tuple[str, ...], says: str) -> None:
+    result = cli_runs.run("trace", "-f", SHOP, "--from", "front.shop", "http://catalog:8080/", *arguments)
+
+    assert (result.exit_code, result.stdout) == (64, "")
     assert says in result.stderr
 
 

@@ -4,6 +4,7 @@ In: two states of manifests, each a path, a git revision or REV:PATH, and probes
 or Markdown for a pull request. Exit codes are diff's: 0 for the same, 1 for different, 2 for an error.
 """
 
+import functools
 import os
 from typing import TYPE_CHECKING, Literal
 
@@ -83,10 +84,12 @@ def _read_probes(files: tuple[str, ...]) -> "tuple[Probe, ...]":
     found: list[Probe] = []
     for file in files:
         try:
-            parsed = documents.parse_yaml(targets.read_file(file).decode())
+            text = targets.read_file(file).decode()
+            parsed = documents.parse_yaml(text)
         except (documents.DocumentError, UnicodeDecodeError) as bad:
             raise MizzenError(f"{os.path.basename(file)}: {bad}") from bad
-        for document in parsed:
+        locator = documents.Locator(text)
+        for index, document in enumerate(parsed):
             if document.value is not None:
-                found += probes.parse_probes(document.value, file)
+                found += probes.parse_probes(document.value, file, functools.partial(locator.find_line, index))
     return tuple(found)

@@ -2,7 +2,7 @@
 
 In: the source, a URL, and the world: manifests (`-f`), dumps of both sides (`--file`), or a local mesh that runs. Out:
 a tree or JSON on stdout. The exit code is 0 where the request is delivered, redirected or answered as configured, and 1
-where it fails or is denied, so that scripts can tell.
+where it fails or is denied, so that scripts can tell, and where manifests cannot be read in full.
 """
 
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,11 +11,14 @@ import click
 
 from mizzen.cli import options
 from mizzen.cli.flags import Command
+from mizzen.errors import DecodeError
 
 if TYPE_CHECKING:
     from mizzen.diagnose.trace.request import Request
     from mizzen.diagnose.trace.world import World
 
+_OPTIONS = {"method": "request", "address": "connect-to", "client": "client-ip", "headers": "header"}
+"""Of fields of a request, where the option has another name."""
 _GOOD = ("delivered", "redirected", "responded")
 
 
@@ -97,7 +100,7 @@ def _request(
     if token_file:
         token = targets.read_file(token_file).decode(errors="replace").strip()
         sent = (*sent, ("authorization", f"Bearer {token}"))
-    return request.Request(
+    asked = request.Request(
         source=source,
         scheme=scheme,
         host=host,
@@ -116,6 +119,11 @@ def _request(
         at_once=at_once,
         earlier=earlier,
     )
+    try:
+        return request.check(asked)
+    except DecodeError as wrong:
+        option = _OPTIONS.get(wrong.path, wrong.path.replace("_", "-"))
+        raise click.UsageError(f"--{option}: {wrong.message}", click.get_current_context()) from wrong
 
 
 def _world(paths: tuple[str, ...], dumps: tuple[str, ...], mesh: str, dialect: Literal["istio", "envoy"]) -> "World":

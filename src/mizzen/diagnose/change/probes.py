@@ -4,6 +4,7 @@ In: a YAML list of `{from, url, method, headers, principal, name, …}`. Out: `P
 and after with the fate of a connection that is open meanwhile. Raises DecodeError for what is no probe.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -72,13 +73,21 @@ class Probed(msgspec.Struct, frozen=True, kw_only=True):
         return self.before.key != self.after.key
 
 
-def parse_probes(documents: Any, file: str) -> tuple[Probe, ...]:
-    """The probes of a parsed file."""
+def parse_probes(documents: Any, file: str, find_line: Callable[[str], int] | None = None) -> tuple[Probe, ...]:
+    """The probes of a parsed file; `find_line` knows the line of a path such as `[2].url` in it."""
     try:
         written = msgspec.convert(documents, list[_Written])
     except msgspec.ValidationError as bad:
         raise DecodeError(f"{file}: a list of requests with `from` and `url` is expected: {bad}") from bad
-    return tuple(_probe(each) for each in written)
+    found = []
+    for number, each in enumerate(written):
+        try:
+            found.append(_probe(each))
+        except DecodeError as bad:
+            key = request.FILE_KEYS.get(bad.path, bad.path) or "url"
+            line = f":{find_line(f'[{number}].{key}')}" if find_line is not None else ""
+            raise DecodeError(f"{file}{line}: {key}: {bad.message}") from bad
+    return tuple(found)
 
 
 def _probe(written: _Written) -> Probe:
@@ -86,18 +95,20 @@ def _probe(written: _Written) -> Probe:
     headers = tuple((name, _text(value)) for name, value in written.headers.items())
     return Probe(
         name=written.name or f"{written.source}: {written.method} {written.url}",
-        request=Request(
-            source=written.source,
-            scheme=scheme,
-            host=host,
-            port=port,
-            path=path or "/",
-            method=written.method,
-            headers=headers,
-            principal=written.principal,
-            address=written.address,
-            takes=written.takes,
-            at_once=written.at_once,
+        request=request.check(
+            Request(
+                source=written.source,
+                scheme=scheme,
+                host=host,
+                port=port,
+                path=path or "/",
+                method=written.method,
+                headers=headers,
+                principal=written.principal,
+                address=written.address,
+                takes=written.takes,
+                at_once=written.at_once,
+            )
         ),
     )
 

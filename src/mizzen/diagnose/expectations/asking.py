@@ -6,7 +6,8 @@ In: a `Case`, the defaults of its file, and the texts of the files that it names
 from collections.abc import Mapping
 
 from mizzen.diagnose.expectations.tables import Asked, Case, Headers, spell
-from mizzen.diagnose.trace.request import Pairs, Request, parse_target
+from mizzen.diagnose.trace.request import FILE_KEYS, Pairs, Request, check, parse_target
+from mizzen.errors import DecodeError
 
 
 def token_file(case: Case, defaults: Asked) -> str:
@@ -20,12 +21,12 @@ def named_files(case: Case, defaults: Asked) -> frozenset[str]:
 
 
 def build_request(case: Case, defaults: Asked, texts: Mapping[str, str] | None = None) -> Request:
-    """The request; raises DecodeError for a URL that is none. `texts` holds the files of `named_files`."""
+    """The request; raises DecodeError for one that nobody could send. `texts` holds the files of `named_files`."""
     scheme, host, port, path = parse_target(case.url)
     known = texts or {}
     bearer = known.get(token_file(case, defaults), "").strip() or case.token or defaults.token
     sent = _headers(defaults.headers, case.headers)
-    return Request(
+    request = Request(
         source=case.source or defaults.source,
         scheme=scheme,
         host=host,
@@ -43,6 +44,10 @@ def build_request(case: Case, defaults: Asked, texts: Mapping[str, str] | None =
         authorizer=case.authorizer,
         certificate=known.get(case.cert, "").encode(),
     )
+    try:
+        return check(request)
+    except DecodeError as wrong:
+        raise DecodeError(wrong.message, FILE_KEYS.get(wrong.path, wrong.path)) from wrong
 
 
 def _headers(common: Headers, own: Headers) -> Pairs:

@@ -4,8 +4,11 @@ In: a URL or `host:port`, headers as typed, and the source. Out: `Request`, whic
 HTTP request as it stands at one moment of its way, with the changes that routes make to it.
 """
 
+import ipaddress
+import math
+import re
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -14,6 +17,11 @@ from mizzen.errors import DecodeError
 Pairs = tuple[tuple[str, str], ...]
 
 _PORTS = {"http": 80, "https": 443, "grpc": 80, "tcp": 0, "tls": 443}
+FILE_KEYS = {"address": "connectTo", "at_once": "atOnce", "gives_up": "givesUp"}
+"""Of fields of a request, the keys of tables of tests and of probes where these are not the fields' names."""
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BREAKS = re.compile(r"[\0\r\n]")
+_FIRST_STATUS, _LAST_STATUS = 100, 599
 _HTTP = ("http", "https", "grpc")
 
 
@@ -145,8 +153,8 @@ def parse_target(text: str) -> tuple[str, str, int, str]:
         if not colon or not port.isdigit() or not host:
             raise DecodeError(f"{text!r} is neither a URL nor host:port")
         return "tcp", host.strip("[]"), int(port), ""
-    parts = urllib.parse.urlsplit(text)
     try:
+        parts = urllib.parse.urlsplit(text)
         port_number = parts.port
     except ValueError as bad:
         raise DecodeError(f"{text!r}: {bad}") from bad
@@ -157,6 +165,45 @@ def parse_target(text: str) -> tuple[str, str, int, str]:
         raise DecodeError(f"{text!r} names no port")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return parts.scheme, parts.hostname, chosen, path
+
+
+def check(request: Request) -> Request:
+    """The request itself; raises DecodeError with the field's name for what nobody could send or be."""
+    for complaint, field in _complaints(request):
+        raise DecodeError(complaint, field)
+    return request
+
+
+def _complaints(request: Request) -> Iterator[tuple[str, str]]:
+    for field in ("takes", "gives_up"):
+        seconds = getattr(request, field)
+        if not (math.isfinite(seconds) and seconds >= 0):
+            yield f"{seconds:g} is no number of seconds", field
+    for field in ("answers", "authorizer"):
+        status = getattr(request, field)
+        if status and not _FIRST_STATUS <= status <= _LAST_STATUS:
+            yield f"{status} is no HTTP status ({_FIRST_STATUS} to {_LAST_STATUS})", field
+    if request.at_once < 1:
+        yield f"{request.at_once} is less than one request", "at_once"
+    if request.earlier < 0:
+        yield f"{request.earlier} is no number of requests", "earlier"
+    if not _TOKEN.fullmatch(request.method):
+        yield f"{request.method!r} is no HTTP method", "method"
+    for field in ("address", "client"):
+        text = getattr(request, field)
+        if text and not _is_address(text):
+            yield f"{text!r} is no IP address", field
+    for name, value in request.headers:
+        if not _TOKEN.fullmatch(name.removeprefix(":")) or _BREAKS.search(value):
+            yield f"{name!r}: {value!r} is no header", "headers"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_headers(texts: Iterable[str]) -> Pairs:

@@ -29,6 +29,28 @@ def test_what_is_no_list_of_probes_is_refused_with_its_place(written: object) ->
         probes.parse_probes(written, "p.yaml")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "path"),
+    [
+        ({"url": "http://[::1"}, "[1].url"),
+        ({"url": "a"}, "[1].url"),
+        ({"takes": -1.0}, "[1].takes"),
+        ({"connectTo": "banana"}, "[1].connectTo"),
+    ],
+)
+def test_a_probe_that_nobody_could_send_is_refused_with_its_line(wrong: dict[str, object], path: str) -> None:
+    asked: list[str] = []
+
+    def find_line(at: str) -> int:
+        asked.append(at)
+        return 7
+
+    fine = {"from": "a", "url": "http://a/"}
+    with pytest.raises(DecodeError, match=r"^p\.yaml:7: "):
+        probes.parse_probes([fine, {**fine, **wrong}], "p.yaml", find_line)
+    assert asked == [path]
+
+
 def test_a_probe_is_changed_by_outcome_status_flag_or_details() -> None:
     before = probes.Verdict(outcome="delivered", status=200, destination="a")
     stays = Fate(outcome="stays")

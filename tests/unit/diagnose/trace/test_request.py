@@ -22,7 +22,9 @@ def test_targets(text, read):
     assert request.parse_target(text) == read
 
 
-@pytest.mark.parametrize("text", ["a", "a:b", "ftp://a", "http://", "tcp://a", "http://a:99999"])
+@pytest.mark.parametrize(
+    "text", ["a", "a:b", "ftp://a", "http://", "tcp://a", "http://a:99999", "http://[::1", "http://[x]/"]
+)
 def test_what_is_no_target_is_refused(text):
     with pytest.raises(DecodeError):
         request.parse_target(text)
@@ -66,3 +68,43 @@ def test_headers_of_a_message():
     assert sent.with_header("x", "3", append=True).header("x") == "1,2,3"
     assert sent.with_header("Host", "i").authority == "i"
     assert sent.without_header("X").header("x") is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("takes", -5.0),
+        ("takes", float("nan")),
+        ("gives_up", float("inf")),
+        ("answers", 9999),
+        ("answers", 99),
+        ("answers", -1),
+        ("authorizer", 600),
+        ("at_once", 0),
+        ("earlier", -1),
+        ("method", "GE\nT"),
+        ("method", ""),
+        ("address", "banana"),
+        ("client", "10.0.0"),
+        ("headers", (("x y", "1"),)),
+        ("headers", (("x", "1\r\nhost: other"),)),
+    ],
+)
+def test_what_nobody_could_send_is_refused_by_its_field(field, value):
+    with pytest.raises(DecodeError) as refused:
+        request.check(Request(**{"source": "x", "host": "a", "port": 80, field: value}))
+    assert refused.value.path == field
+
+
+def test_what_anybody_could_send_passes():
+    sent = Request(
+        source="x",
+        host="a",
+        port=80,
+        method="M-SEARCH",
+        headers=((":authority", "b"), ("x-empty", "")),
+        takes=0.5,
+        answers=0,
+        address="2001:db8::1",
+    )
+    assert request.check(sent) is sent
