@@ -114,6 +114,18 @@ HEALTHY = of_family(
         "well-outside", serving("well-outside", "outside", selector="app: outer"), url="http://well-outside.outside/"
     ),
     fault("well-entry", entry("well-entry", _ENTRY, _OUTER), url="http://well-entry.example.com/"),
+    fault("well-self", url="tcp://well-self.example.com:9000", source="near", address="near"),
+    fault("well-self-http", url="http://well-self-http.example.com:8080/", source="near", address="near"),
+    fault("well-self-strict", url="tcp://well-self-strict.example.com:9000", source="locked", address="locked"),
+    fault(
+        "well-self-strict-http", url="http://well-self-strict-http.example.com:8080/", source="locked", address="locked"
+    ),
+    fault(
+        "well-self-service",
+        serving("well-self-service", "locked", selector="app: locked"),
+        url="http://well-self-service.locked/",
+        source="locked",
+    ),
     fault("well-address", url="http://well-address.example.com:8080/", address="near"),
     fault("well-from-outside", serving("well-from-outside"), url="http://well-from-outside.traffic/", source="outer"),
     fault("well-guarded", url="http://guarded.guarded/nothing-is-said-of-this"),
