@@ -127,9 +127,8 @@ def find_proxy(reference: str, *, namespace: str, mesh: str) -> Proxy:
     kind, slash, name = reference.rpartition("/")
     if slash and kind not in (*_OWNERS, *_PODS):
         raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
-    if kind in _OWNERS:
-        name = _first_pod(state, qualify(name, namespace))
-    pod = runtime.find_pod(state, qualify(name, namespace))
+    find = runtime.first_pod if kind in _OWNERS else runtime.find_pod
+    pod = find(state, qualify(name, namespace))
     if not pod.admin:
         raise MizzenError(f"pod {pod.name}.{pod.namespace} has no sidecar")
     return Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin)
@@ -159,19 +158,6 @@ def read_file(path: str) -> bytes:
             return file.read()
     except OSError as unreadable:
         raise MizzenError(f"cannot read {path}: {unreadable.strerror}") from unreadable
-
-
-def _first_pod(state: "runtime.State", reference: str) -> str:
-    """The first pod, by name, that belongs to the workload: pods are named after their owner."""
-    name, _, namespace = reference.partition(".")
-    found = sorted(
-        f"{pod.name}.{pod.namespace}"
-        for pod in state.pods
-        if pod.name.startswith(f"{name}-") and namespace in ("", pod.namespace)
-    )
-    if not found:
-        raise MizzenError(f'no pods match "{reference}"')
-    return found[0]
 
 
 def _checked(address: str) -> str:

@@ -263,14 +263,8 @@ def find_running(state: "runtime.State", reference: str, namespace: str) -> "run
     kind, _, name = reference.rpartition("/")
     if kind not in (*_OWNERS, *_PODS):
         raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
-    if kind not in _OWNERS:
-        return runtime.find_pod(state, targets.qualify(name, namespace))
-    owner, _, space = targets.qualify(name, namespace).partition(".")
-    pods = sorted(state.pods, key=lambda pod: (pod.namespace, pod.name))
-    found = [pod for pod in pods if pod.name.startswith(f"{owner}-") and space in ("", pod.namespace)]
-    if not found:
-        raise MizzenError(f'no pods match "{reference}"')
-    return found[0]
+    find = runtime.first_pod if kind in _OWNERS else runtime.find_pod
+    return find(state, targets.qualify(name, namespace))
 
 
 def parse_selector(text: str) -> dict[str, str]:

@@ -261,8 +261,24 @@ def find_pod(state: State, reference: str) -> Pod:
         raise LocalError(f"{reference} is ambiguous; it could be: {_list_pods(several)}")
     similar = [pod for pod in state.pods if pod.name.startswith(beginning or reference)]
     if similar:
-        raise LocalError(f"{reference} is not a pod of this mesh; its name could begin: {_list_pods(similar)}")
+        raise LocalError(f"{reference} is not a pod of this mesh; those whose names begin so: {_list_pods(similar)}")
     raise LocalError(f"{reference} is not a pod of this mesh; there are: {_list_pods(state.pods) or 'none'}")
+
+
+def first_pod(state: State, reference: str) -> Pod:
+    """The first pod, by name, of the workload `name` or `name.namespace`: pods are named after their owner."""
+    name, dot, namespace = reference.rpartition(".")
+    if not dot:
+        name, namespace = reference, ""
+    found = sorted(
+        (pod for pod in state.pods if pod.name.startswith(f"{name}-") and namespace in ("", pod.namespace)),
+        key=lambda pod: (pod.namespace, pod.name),
+    )
+    if not found:
+        raise LocalError(f'no pods match "{reference}"')
+    if found[0].namespace != found[-1].namespace:
+        raise LocalError(f"{reference} is ambiguous; it could be of: {_list_pods(found)}")
+    return found[0]
 
 
 def _list_pods(pods: Sequence[Pod]) -> str:

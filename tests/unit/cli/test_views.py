@@ -54,7 +54,7 @@ def test_a_workload_of_a_running_mesh_is_its_first_pod(tmp_path: pathlib.Path) -
 
     assert views.find_running(state, "deploy/cart-v1.shop", "").name == "cart-v1-a"
     assert views.find_running(state, "front-0", "shop").name == "front-0"
-    with pytest.raises(MizzenError, match='no pods match "deploy/nope"'):
+    with pytest.raises(MizzenError, match='no pods match "nope"'):
         views.find_running(state, "deploy/nope", "")
 
 

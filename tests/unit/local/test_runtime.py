@@ -130,8 +130,8 @@ def test_a_pod_is_found_by_name_or_by_an_unambiguous_beginning_in_its_namespace(
     [
         ("cart.shop", r"ambiguous; it could be: cart-v1-abc\.shop, cart-v2-def\.shop"),
         ("ledger-0", r"ambiguous; it could be: ledger-0\.pay, ledger-0\.shop"),
-        ("cart-v1", r"not a pod of this mesh; its name could begin: cart-v1-abc\.shop$"),
-        ("cart-v1.pay", r"not a pod of this mesh; its name could begin: cart-v1-abc\.shop$"),
+        ("cart-v1", r"not a pod of this mesh; those whose names begin so: cart-v1-abc\.shop$"),
+        ("cart-v1.pay", r"not a pod of this mesh; those whose names begin so: cart-v1-abc\.shop$"),
         (".shop", "there are: cart"),
         ("nope", "there are: cart"),
     ],
@@ -140,6 +140,17 @@ def test_an_ambiguous_or_unknown_pod_is_refused_with_the_candidates(reference, m
     known = state(pod("cart-v1-abc"), pod("cart-v2-def"), pod("ledger-0", "pay"), pod("ledger-0"))
     with pytest.raises(LocalError, match=message):
         runtime.find_pod(known, reference)
+
+
+def test_a_workload_is_one_of_one_namespace():
+    known = state(pod("cart-b"), pod("cart-a"), pod("cart-a", "pay"), pod("front-x", "web"))
+
+    assert runtime.first_pod(known, "cart.shop").name == "cart-a"
+    assert runtime.first_pod(known, "front").namespace == "web"
+    with pytest.raises(LocalError, match=r"cart is ambiguous; it could be of: cart-a\.pay, cart-a\.shop, cart-b\.shop"):
+        runtime.first_pod(known, "cart")
+    with pytest.raises(LocalError, match=r'no pods match "front\.shop"'):
+        runtime.first_pod(known, "front.shop")
 
 
 def test_what_a_killed_mesh_left_running_is_found_by_its_mark_and_killed(tmp_path):
