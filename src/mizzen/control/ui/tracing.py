@@ -53,9 +53,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     earlier: Count = 0
 
     def request(self) -> request.Request:
-        """The request; raises MizzenError for a URL or header that is none."""
+        """The request; raises MizzenError for one that nobody could send."""
         scheme, host, port, path = request.parse_target(self.url.strip())
-        return request.Request(
+        asked = request.Request(
             source=self.source.strip(),
             scheme=scheme,
             host=host,
@@ -70,6 +70,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             at_once=self.at_once,
             earlier=self.earlier,
         )
+        return request.check(asked)
 
 
 class Worker:

@@ -235,6 +235,9 @@ def children() -> set[str]:
         Form(source="front-0.shop", url="nonsense"),
         Form(source="front-0.shop", url="http://cart:99999/"),
         Form(source="front-0.shop", url="http://cart/", headers=("nonsense",)),
+        Form(source="front-0.shop", url="http://[::1"),
+        Form(source="front-0.shop", url="http://cart/", address="banana"),
+        Form(source="front-0.shop", url="http://cart/", method="GE\nT"),
     ],
 )
 async def test_what_makes_no_sense_is_refused_before_anybody_works(form: Form) -> None:
