@@ -23,6 +23,7 @@ _slices = Index(
 SERVICE_NAME = "kubernetes.io/service-name"
 HEADLESS = "None"
 _ALIASES = 8
+_LOCALHOST = "localhost"
 _NEVER = ".invalid"
 """The top-level domain that nobody will ever have."""
 
@@ -60,6 +61,8 @@ def resolve(world: World, pod: Workload | None, host: str) -> Resolved:
     if is_address(host):
         return Resolved(addresses=(host,), how="is an address")
     name = host.lower().rstrip(".")
+    if pod is not None and name == _LOCALHOST:
+        return Resolved(addresses=("127.0.0.1",), how="the pod's own hosts file")
     spellings = _spellings(world, pod, name)
     if pod is not None and pod.proxy == "sidecar" and pod.dns_capture:
         table = world.holdings(pod).names

@@ -35,7 +35,7 @@ def ends(found: Trace) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", ["tcp://{}:9000", "http://{}:8080/"])
-@pytest.mark.parametrize("host", ["itself", "127.0.0.1", "store"])
+@pytest.mark.parametrize("host", ["itself", "127.0.0.1", "localhost", "store"])
 def test_its_own_address_leads_straight_to_the_program(mode: str, target: str, host: str) -> None:
     texts = mesh(mode, headless=True)
     url = target.format(own_address(*texts) if host == "itself" else host)
