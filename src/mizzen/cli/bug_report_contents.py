@@ -175,8 +175,11 @@ def _read_objects(file: pathlib.Path) -> str:
     except documents.DocumentError as bad:
         # It may hold a secret that nobody can find in it, and the error may quote it.
         return f"# does not parse at line {bad.line}: left out\n"
-    values = [redaction.redact_object(document.value) for document in found if document.value is not None]
-    return "---\n".join(render.render_document(value) for value in values)
+    try:
+        values = [redaction.redact_object(document.value) for document in found if document.value is not None]
+        return "---\n".join(render.render_document(value) for value in values)
+    except RecursionError:
+        return "# nested too deeply: left out\n"
 
 
 def _analyze(paths: Sequence[str]) -> str:

@@ -12,13 +12,15 @@ REDACTED = "[redacted]"
 
 _BREAK = r"(?:\\[rn]|\s)"
 _BEGIN, _END = (rf"-----{word} (?:[A-Z0-9]+ )*PRIVATE KEY-----" for word in ("BEGIN", "END"))
-_KEY = re.compile(rf"(?P<begin>{_BEGIN})(?P<body>.*?)(?P<end>{_END})", re.DOTALL)
-_TORN_KEY = re.compile(rf"(?P<begin>{_BEGIN})(?P<break>{_BREAK}++)(?!\[redacted\])(?:[A-Za-z0-9+/=]|{_BREAK})+")
-_KEY_TAIL = re.compile(rf"\A(?:[A-Za-z0-9+/=]|{_BREAK})+(?P<end>{_END})")
+_KEY = re.compile(rf"(?P<begin>{_BEGIN})(?P<body>(?:[^-]|-(?!----))*+)(?P<end>{_END})")
+_TORN_KEY = re.compile(
+    rf"(?P<begin>{_BEGIN})(?P<break>{_BREAK}++)(?!\[redacted\])(?:[A-Za-z0-9+/=:,]|-(?![-\s])|{_BREAK})+"
+)
+_KEY_TAIL = re.compile(rf"\A(?:[A-Za-z0-9+/=]|{_BREAK})++(?P<end>{_END})")
 """What `--tail` leaves of a key."""
 _INDENT = re.compile(r"(?:\\n|\n)[ \t]*\Z")
 _TOKEN = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*")
-_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+(@)", re.IGNORECASE)
+_URL = re.compile(r"(://[^\s:/@]*:)[^\s/@]+(@)")
 _ENCODED = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}={0,2}")
 """`-----BEGIN` in base64."""
 _JWK = re.compile(r'(\\*"(?:d|p|q|dp|dq|qi|k)\\*"\s*:\s*\\*")[A-Za-z0-9_-]{16,}')
@@ -36,7 +38,7 @@ _NAMED = (
     r"(?:password|passwd|passphrase|client[_-]?secret|secret[_-]?key|api[_-]?key|access[_-]?key|"
     r"(?:access|refresh|id|auth|session|security|vault)[_-]?token)"
 )
-_FIELD = re.compile(rf"(\b[\w-]*{_NAMED}{_SEPARATOR})(?!\[redacted\])[^\s\"',;&\\}}]+", re.IGNORECASE)
+_FIELD = re.compile(rf"({_NAMED}{_SEPARATOR})(?!\[redacted\])[^\s\"',;&\\}}]+", re.IGNORECASE)
 _FLAG = re.compile(
     r"((?<![\w-])--?[\w.-]*(?:password|passwd|passphrase|secret|token|api-?key)(?:=|[ \t]+)[\"']?)"
     r"(?!-|\[redacted\])[^\s\"']+",

@@ -38,6 +38,8 @@ _JWKS = frozenset({"jwks", "localjwks"})
 _SCHEME = re.compile(r"(?:bearer|basic)\s+(?=\S)", re.IGNORECASE)
 _REFERENCE = re.compile(r"%[A-Z_]+(?:\([^%]*\))?%|\$\([A-Za-z_]\w*\)")
 """Where Envoy, or Kubernetes, takes the value from."""
+_PATH = re.compile(r"/[\w.@/-]+")
+"""Objects of Istio name the file of a key in the field where Envoy has the key."""
 _ASSIGNMENT = re.compile(r"(?P<dashes>-{0,2})(?P<name>[A-Za-z_][\w.-]*)=(?=.)", re.DOTALL)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)")
@@ -101,21 +103,27 @@ def _redact_mapping(mapping: Mapping[Any, Any]) -> dict[Any, Any]:
     if mapping.get("kind") == "Secret" and "metadata" in mapping:
         return _redact_secret(mapping)
     paired, private_parts = _names_secret(mapping), "kty" in mapping
-    result = {}
+    result: dict[Any, Any] = {}
     for key, value in mapping.items():
-        name = normalize_name(key) if isinstance(key, str) else ""
+        name = normalize_name(str(key))
         beside = (paired and name in _PAIRED) or (private_parts and key in _JWK_PARTS)
-        if beside or is_secret_name(name) or _is_secret_here(mapping, name, value):
-            result[key] = _cut(value, name)
+        if beside or is_secret_name(str(key)) or _is_secret_here(mapping, name, value):
+            found = _cut(value, name)
         elif name in _JWKS:
-            result[key] = _redact_jwks(value)
+            found = _redact_jwks(value)
         elif name == "inlinebytes":
-            result[key] = _redact_bytes(value)
+            found = _redact_bytes(value)
         elif name == "env" and isinstance(value, Mapping):
-            result[key] = _redact_variables(value)
+            found = _redact_variables(value)
         else:
-            result[key] = redact_object(value)
+            found = redact_object(value)
+        result[_redact_name(key)] = found
     return result
+
+
+def _redact_name(key: Any) -> Any:
+    """URLs and tokens may be names of entries, too."""
+    return redact_text(key) if isinstance(key, str) and ("://" in key or "eyJ" in key) else key
 
 
 def _names_secret(mapping: Mapping[Any, Any]) -> bool:
@@ -173,7 +181,7 @@ def _cut(value: Any, name: str) -> Any:
     if name in _BYTES:
         return _ENCODED
     text = str(value)
-    if _REFERENCE.fullmatch(text):
+    if _REFERENCE.fullmatch(text) or (name == "privatekey" and _PATH.fullmatch(text)):
         return value
     scheme = _SCHEME.match(text)
     return f"{scheme[0]}{REDACTED}" if scheme else REDACTED
@@ -185,11 +193,9 @@ def _cut_message(message: Mapping[Any, Any]) -> dict[Any, Any]:
     for key, value in message.items():
         name = normalize_name(str(key))
         if name in _HOLDERS or isinstance(value, Mapping):
-            result[key] = _cut(value, name)
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            result[key] = [_cut(item, name) if isinstance(item, Mapping) else item for item in walked[key]]
+            result[_redact_name(key)] = _cut(value, name)
         else:
-            result[key] = walked[key]
+            result[_redact_name(key)] = walked[_redact_name(key)]
     return result
 
 
@@ -198,8 +204,9 @@ def _redact_jwks(value: Any) -> Any:
     if isinstance(value, str):
         return _redact_json(value, lambda text: REDACTED if text.strip() else text)
     if isinstance(value, Mapping) and isinstance(value.get("inlineString", value.get("inline_string")), str):
-        walked = _redact_mapping(value)
-        return {key: _redact_jwks(item) if isinstance(item, str) else walked[key] for key, item in value.items()}
+        return {
+            key: _redact_jwks(item) if isinstance(item, str) else redact_object(item) for key, item in value.items()
+        }
     return redact_object(value)
 
 

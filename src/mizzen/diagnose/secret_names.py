@@ -33,9 +33,9 @@ def normalize_name(name: str) -> str:
 
 @functools.lru_cache(maxsize=1 << 14)
 def is_secret_name(name: str) -> bool:
-    """Whether the value of a header, a field or a flag of this name is secret."""
+    """Whether the value of a header, a field or a flag is secret; `KIND/NAMESPACE/NAME` is none of them."""
     plain = normalize_name(name)
-    if plain in _REFERENCES:
+    if plain in _REFERENCES or name.count("/") > 1:
         return False
     return plain in _HEADERS or plain in _OTHERS or plain.endswith(_ENDINGS)
 

@@ -81,6 +81,7 @@ def test_only_the_surroundings_of_a_key_stay() -> None:
         r"jwks: {\"kty\":\"oct\",\"k\":\"LEAKLEAKLEAKLEAK\"}",
         "redis://:LEAK@cache:6379",
         f"{KEY.splitlines()[0]}\n{'LEAK' * 16}\n",
+        f"{KEY.splitlines()[0]}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB\n\n{'LEAK' * 16}\n",
         f"{'LEAK' * 16}\n{KEY.splitlines()[-1]}\nafter",
     ],
 )
@@ -97,3 +98,13 @@ def test_a_key_in_a_block_of_yaml_stays_indented() -> None:
 
     begin, end = KEY.splitlines()[0], KEY.splitlines()[-1]
     assert yaml.safe_load(redact_text(block)) == {"key": f"{begin}\n[redacted]\n{end}\n", "after": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a-" * 100_000, f"{KEY.splitlines()[0]} - " * 10_000, "password" + " " * 200_000, "a.a://" * 50_000],
+    ids=["dashes", "beginnings", "spaces", "schemes"],
+)
+def test_long_text_without_secrets_is_read_once_and_not_over_and_over(text: str) -> None:
+    # Patterns that go back at every place take hours for this.
+    assert redact_text(text) == text
