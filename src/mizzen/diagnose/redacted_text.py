@@ -44,6 +44,7 @@ _FLAG = re.compile(
     r"(?!-|\[redacted\])[^\s\"']+",
     re.IGNORECASE,
 )
+_VARIABLE = re.compile(r"(\b[A-Z0-9_]*(?:SECRET|TOKEN|CREDENTIALS?)=[\"']?)(?!\[redacted\])[^\s\"',;&]+")
 
 
 def redact_text(text: str) -> str:
@@ -55,7 +56,7 @@ def redact_text(text: str) -> str:
     text = _ENCODED.sub(_redact_encoded, text)
     text = _TOKEN.sub(REDACTED, text)
     text = _HEADER.sub(lambda found: f"{found[1]}{found[2] or ''}{REDACTED}", text)
-    for pattern in (_COOKIE, _JWK, _FIELD, _FLAG):
+    for pattern in (_COOKIE, _JWK, _FIELD, _VARIABLE, _FLAG):
         text = pattern.sub(rf"\g<1>{REDACTED}", text)
     return _URL.sub(rf"\g<1>{REDACTED}\g<2>", text)
 

@@ -20,6 +20,8 @@ from mizzen.diagnose.secret_names import is_secret_name, is_secret_variable, nor
 
 _OF_SECRETS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
 """What stays of a Secret; all else may be its data under a wrong name."""
+_OF_OBJECTS = frozenset({"metadata", "data", "stringData"})
+"""Without any of these it is a reference to a Secret."""
 _JWK_PARTS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 _PAIRED = frozenset(
     {
@@ -46,8 +48,14 @@ _FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)")
 
 
 def redact_file(text: str) -> str:
-    """The text of a file without secrets: walked if it is JSON, by patterns if not."""
-    return _redact_json(text, redact_text)
+    """The text of a file without secrets: walked if it is JSON, by patterns if not, but for lines that are objects."""
+    return _redact_json(text, _redact_log)
+
+
+def _redact_log(text: str) -> str:
+    lines = text.split("\n")
+    walked = [_redact_json(line, lambda same: same) if line.startswith("{") else line for line in lines]
+    return redact_text("\n".join(walked))
 
 
 def redact_object(document: Any) -> Any:
@@ -77,8 +85,8 @@ def _redact_json(text: str, otherwise: Callable[[str], str]) -> str:
 
 
 def _redact_lines(text: str) -> str:
-    """Several lines within a string, such as a file in a ConfigMap: walked if they are YAML, by patterns if not."""
-    documents = _parse_yaml(text) if "\n" in text.strip() and ":" in text else []
+    """A string, such as a file in a ConfigMap: walked if it is more than a scalar in YAML, by patterns if not."""
+    documents = _parse_yaml(text) if ":" in text and ("\n" in text.strip() or "{" in text) else []
     found = [redact_object(document) for document in documents]
     if found == documents:
         return redact_text(text)
@@ -100,7 +108,7 @@ def _parse_yaml(text: str) -> list[Any]:
 
 
 def _redact_mapping(mapping: Mapping[Any, Any]) -> dict[Any, Any]:
-    if mapping.get("kind") == "Secret" and "metadata" in mapping:
+    if mapping.get("kind") == "Secret" and not _OF_OBJECTS.isdisjoint(mapping):
         return _redact_secret(mapping)
     paired, private_parts = _names_secret(mapping), "kty" in mapping
     result: dict[Any, Any] = {}
@@ -160,7 +168,7 @@ def _redact_secret(secret: Mapping[Any, Any]) -> dict[Any, Any]:
             result[key] = dict.fromkeys(value, REDACTED)
         else:
             result[key] = value if value is None else REDACTED
-    metadata = result["metadata"]
+    metadata = result.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)

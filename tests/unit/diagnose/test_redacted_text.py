@@ -77,6 +77,7 @@ def test_only_the_surroundings_of_a_key_stay() -> None:
         "run --token LEAK",
         "PGPASSWORD=LEAK psql",
         "client_secret: LEAK",
+        "export DB_TOKEN=LEAK; CART_SECRET='LEAK' run",
         "POST /token?client_secret=LEAK&x=1",
         r"jwks: {\"kty\":\"oct\",\"k\":\"LEAKLEAKLEAKLEAK\"}",
         "redis://:LEAK@cache:6379",

@@ -58,6 +58,8 @@ def encode(text: str) -> str:
         {"command": ["sh", "-c", "exec serve --password=LEAK --token LEAK"]},
         {"credentials": [{"key": "LEAK", "client": "shop"}], "users": {"inlineString": "shop:LEAK"}},
         {"modules": {"https://user:LEAK@registry.example/module": 1}},
+        {"kind": "Secret", "data": {"a": "LEAK"}},
+        {"args": ["--config-yaml", "tls: {private_key: {inline_string: LEAK}}"]},
         {"auths": {"registry.example": {"auth": "LEAK", "password": "LEAK"}}},
         {"data": {"key.pem": KEY, "password": 31337}, "token": "LEAK"},
         {"metadata": {"annotations": {"last": json.dumps({"private_key": {"inline_string": "LEAK"}})}}},
@@ -186,3 +188,14 @@ def test_other_files_within_config_maps_stay_as_they_are(text: str) -> None:
 def test_a_file_that_refers_to_its_own_parts_is_cut_by_patterns() -> None:
     found = redaction.redact_object({"file": "a: &a {password: LEAK}\nb: *a\n"})
     assert found == {"file": "a: &a {password: [redacted]}\nb: *a\n"}
+
+
+def test_lines_of_a_log_that_are_json_are_walked() -> None:
+    lines = ["[info] x", '{"private_key": {"inline_string": "LEAK"}}', '{"no json', '{"path": "/cart"}', ""]
+
+    assert redaction.redact_file("\n".join(lines)).split("\n") == [
+        lines[0],
+        '{"private_key": {"inline_string": "[redacted]"}}',
+        *lines[2:],
+    ]
+    assert "LEAK" not in redaction.redact_file("\n".join(lines[1:]))
