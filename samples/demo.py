@@ -219,7 +219,7 @@ def show_denials(state: runtime.State, client: Client, claims: Claims) -> None:
         (status, denied.get("status")) == (200, 403),
         f"catalog asks cart, which only front may: {denied.get('status')} {str(denied.get('text', '')).strip()}",
     )
-    outside = runtime.find_pod(state, "rates")
+    outside = runtime.first_pod(state, "rates.outside")
     for name in ("cart", "catalog"):
         target = next(pod for pod in state.pods if pod.name.startswith(f"{name}-"))
         words = ask_in_plain_text(state, outside, f"http://{target.address}:8080/")
