@@ -1,7 +1,8 @@
 """What can have gone wrong, as a table: what a cause is called, which link breaks, whom to look at, what to do.
 
 In: a cause's code. Out: `Explanation`. `kinds` are the kinds of objects that are at fault, the likeliest first; the
-question is what decides whether it is so. Which entry tells of which cause is in `rules`.
+question is what decides whether it is so. Which entry tells of which cause is in `rules`. A table, and one piece
+however long: it is looked up by code.
 """
 
 from collections.abc import Mapping
