@@ -171,8 +171,6 @@ class Pusher:
         self.count = 0
         """Pushes since the start."""
         self.history = History()
-        self._committed: tuple[Key, ...] = ()
-        """The objects of the last commit."""
 
     def feed(self, key: Key, value: Any, reason: str = "config") -> None:
         """A source saw that input `key` is now `value` (None: gone). `reason` is a label of pilot_push_triggers."""
@@ -212,14 +210,13 @@ class Pusher:
             return 0.0
         return self._debounce.wait(self._clock())
 
-    def _commit(self) -> Push | None:
-        """Bring all changes into the engine in one step."""
+    def _commit(self) -> tuple[Push, tuple[Key, ...]] | None:
+        """Bring all changes into the engine in one step; what is to be pushed, and the objects that changed."""
         self._woken.clear()
         first = self._debounce.first
         if first is None:
             return None
         changes, self._changes = self._changes, {}
-        self._committed = tuple(changes)
         reasons, self._reasons = self._reasons, Counter()
         self._debounce.reset()
         self._generator.apply(changes)
@@ -227,12 +224,13 @@ class Pusher:
         metrics.DEBOUNCE_TIME.observe(self._clock() - first)
         shown = ", ".join("/".join(key) for key in list(changes)[:3]) + (", …" if len(changes) > 3 else "")
         _log.info("Push %d: %d changes (%s): %s", self.count, reasons.total(), ", ".join(sorted(reasons)), shown)
-        return Push(since=first, reasons=frozenset(reasons))
+        return Push(since=first, reasons=frozenset(reasons)), tuple(changes)
 
     async def _push(self) -> None:
-        push = self._commit()
-        if push is None:
+        committed = self._commit()
+        if committed is None:
             return
+        push, objects = committed
         reached = self._roots.take_reached()
         woken = 0
         for stream in reached:
@@ -242,10 +240,9 @@ class Pusher:
                 woken += 1
         if reached:
             _log.info("Push %d: %d proxies may be reached, %d are", self.count, len(reached), woken)
-        self._remember(push, len(reached), woken)
+        self._remember(push, objects, len(reached), woken)
 
-    def _remember(self, push: Push, reached: int, told: int) -> None:
-        objects, self._committed = self._committed, ()
+    def _remember(self, push: Push, objects: tuple[Key, ...], reached: int, told: int) -> None:
         pushed = Pushed(
             number=self.count,
             at=self._calendar(),
