@@ -9,8 +9,6 @@ import pytest
 
 @pytest.fixture(scope="session")
 def bed(tmp_path_factory) -> Iterator[kube_bed.Bed]:
-    if not kube_bed.has_parts():
-        pytest.skip("no API server and etcd (scripts/test-kube-parts)")
     with kube_bed.running(tmp_path_factory.mktemp("kubernetes")) as bed:
         yield bed
 
