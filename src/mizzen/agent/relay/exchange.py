@@ -104,6 +104,8 @@ class Exchange:
         self._pending: dict[tuple[str, str], bytes] = {}
         self._types: set[str] = set()
         self._writing = asyncio.Lock()
+        self._giving = asyncio.Lock()
+        """Held while Envoy's stream takes a response: gRPC refuses a second write before the first is done."""
         self._rewriting: asyncio.Queue[tuple[Rewrite, bytes]] = asyncio.Queue()
 
     async def run(self, call: Call, patience: float | None) -> str:
@@ -174,8 +176,9 @@ class Exchange:
             await self._give(_discovery.DeltaDiscoveryResponse.FromString(data), data)
 
     async def _give(self, response: Any, data: bytes) -> None:
-        self._pending[response.type_url, response.nonce] = data
-        await self._context.write(data)
+        async with self._giving:
+            self._pending[response.type_url, response.nonce] = data
+            await self._context.write(data)
 
     def _note_request(self, data: bytes) -> list[bytes]:
         """Learn from a request of Envoy's; the result are the agent's own requests that follow it."""
