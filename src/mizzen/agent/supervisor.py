@@ -139,8 +139,10 @@ class Supervisor:
                 return
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(order)
+            # `wait_for` of Python 3.11 loses a cancellation that meets the end of the process.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), self._ending.end_seconds)
+                async with asyncio.timeout(self._ending.end_seconds):
+                    await process.wait()
 
     async def _wait_for_connections(self) -> None:
         if not self._ending.on_zero_connections:

@@ -180,6 +180,41 @@ async def test_order_that_comes_before_the_start_counts(tmp_path) -> None:
     assert await run(made) in (-signal.SIGTERM, -signal.SIGKILL)
 
 
+@pytest.mark.parametrize("steps", range(5))
+async def test_cancellation_is_not_lost_when_it_meets_the_end_of_envoy(tmp_path, monkeypatch, steps: int) -> None:
+    gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    class Process:
+        returncode: int | None = None
+
+        def send_signal(self, order: int) -> None:
+            pass
+
+        async def wait(self) -> int:
+            await gone
+            return 0
+
+    process = Process()
+
+    async def start(*_arguments, **_options) -> Process:
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    made = make(tmp_path)
+    running = asyncio.create_task(run(made))
+    await asyncio.sleep(0.05)
+    ending = asyncio.create_task(made.end())
+    await asyncio.sleep(0.05)
+    process.returncode = 0
+    gone.set_result(None)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    is_taken = ending.cancel()
+    await asyncio.wait((ending,))
+    assert ending.cancelled() == is_taken
+    assert await running == 0
+
+
 def test_launch_gives_up_root_and_dies_with_its_parent() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give itself another user")
