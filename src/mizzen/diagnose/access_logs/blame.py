@@ -12,9 +12,10 @@ import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.diagnose.access_logs import candidates
+from mizzen.diagnose.access_logs.addresses import host_asked, host_of, port_of
 from mizzen.diagnose.access_logs.groups import Group
 from mizzen.diagnose.access_logs.lines import Entry
-from mizzen.diagnose.access_logs.subjects import Subject, parse_rule
+from mizzen.diagnose.access_logs.subjects import parse_rule
 from mizzen.diagnose.trace import walk
 from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import Cause, Trace
@@ -25,7 +26,6 @@ from mizzen.model import names
 _ROUTE = re.compile(r"(?P<namespace>[a-z0-9-]+)\.(?P<name>[a-z0-9.-]+)\.(?P<rule>\d+)")
 """Routes of the Gateway API are named so."""
 _ROUTE_KIND = "HTTPRoute"
-_PASSTHROUGH = "PassthroughCluster"
 _TOGETHER = ("AuthorizationPolicy", "RequestAuthentication")
 """Kinds of which several decide about one request."""
 _PARTED = ("AuthorizationPolicy", "DestinationRule", "HTTPRoute", "GRPCRoute")
@@ -68,7 +68,7 @@ def by_names(group: Group) -> Blame:
     if rule is not None:
         return Blame(kind="AuthorizationPolicy", namespace=rule.namespace, name=rule.name, part=f"rule {rule.rule}")
     subject = group.subject
-    if group.example.cluster == _PASSTHROUGH:
+    if group.example.cluster == names.PASSTHROUGH:
         return Blame(kind="ServiceEntry", host=subject.host, part="there is none")
     kinds = group.explanation.kinds
     if not subject.host:
@@ -84,12 +84,7 @@ def by_names(group: Group) -> Blame:
             return Blame(kind="ServiceEntry" if "." in subject.host else "Service", host=subject.host)
         namespace, name = subject.service
         return Blame(kind="Service", namespace=namespace, name=name)
-    return Blame(kind=kind, host=_short(subject), part=f"subset {subject.subset}" if subject.subset else "")
-
-
-def _short(subject: Subject) -> str:
-    service = subject.service
-    return f"{service[1]}.{service[0]}" if service is not None else subject.host
+    return Blame(kind=kind, host=subject.short, part=f"subset {subject.subset}" if subject.subset else "")
 
 
 # -- with objects -----------------------------------------------------------------------------------------------------
@@ -159,30 +154,19 @@ def _trace(world: World, entry: Entry) -> Trace | None:
 
 
 def _request(world: World, entry: Entry) -> Request | None:
-    own = world.at(_address(entry.local))
+    own = world.at(host_of(entry.local))
     if own is not None and own.proxy == "router" and not entry.is_inbound:
         return _to_gateway(world, own, entry)
-    else:
-        client = _client(world, entry)
-        if client is None:
-            return None
-        source = client.reference
+    client = _client(world, entry)
+    if client is None:
+        return None
     key = names.parse_subset_key(entry.cluster) or names.parse_subset_key(entry.sni)
-    host = _bare(entry.authority) or (key.host if key is not None else "") or entry.sni or _address(entry.local)
-    port = key.port if key is not None and key.direction == names.OUTBOUND else _port(entry.local)
+    host = host_asked(entry.authority) or (key.host if key is not None else "") or entry.sni or host_of(entry.local)
+    port = key.port if key is not None and key.direction == names.OUTBOUND else port_of(entry.local)
     if not host or not port:
         return None
-    return Request(
-        source=source,
-        scheme=_scheme(entry),
-        host=host,
-        port=port,
-        method=entry.method or "GET",
-        path=entry.path or "/",
-        headers=(("host", entry.authority),) if entry.authority else (),
-        address="" if entry.is_inbound else _address(entry.local),
-        http2=entry.protocol == "HTTP/2",
-    )
+    address = "" if entry.is_inbound else host_of(entry.local)
+    return _sent(entry, client.reference, _scheme(entry), host, port, address)
 
 
 def _scheme(entry: Entry) -> str:
@@ -191,42 +175,34 @@ def _scheme(entry: Entry) -> str:
     return "grpc" if "grpc" in entry.agent.lower() else "http"
 
 
-def _to_gateway(world: World, gateway: Workload, entry: Entry) -> Request | None:
+def _to_gateway(world: World, gateway: Workload, entry: Entry) -> Request:
     """The same from outside: to the port of the gateway's Service behind which it listens there."""
-    host = _bare(entry.authority) or entry.sni or _address(entry.local)
+    host = host_asked(entry.authority) or entry.sni or host_of(entry.local)
+    scheme = "tls" if entry.is_connection and entry.sni else _scheme(entry)
+    port = candidates.service_port(world, gateway, port_of(entry.local))
+    return _sent(entry, walk.OUTSIDE, scheme, host, port, gateway.addresses[0])
+
+
+def _sent(entry: Entry, source: str, scheme: str, host: str, port: int, address: str) -> Request:
     return Request(
-        source=walk.OUTSIDE,
-        scheme="tls" if entry.is_connection and entry.sni else _scheme(entry),
+        source=source,
+        scheme=scheme,
         host=host,
-        port=candidates.service_port(world, gateway, _port(entry.local)),
+        port=port,
         method=entry.method or "GET",
         path=entry.path or "/",
         headers=(("host", entry.authority),) if entry.authority else (),
-        address=gateway.addresses[0],
+        address=address,
         http2=entry.protocol == "HTTP/2",
     )
 
 
 def _client(world: World, entry: Entry) -> Workload | None:
     """The pod that sent it: by its address, or as the log pipeline names it."""
-    found = world.at(_address(entry.remote))
+    found = world.at(host_of(entry.remote))
     if found is not None or not entry.pod or entry.is_inbound:
         return found
     try:
         return world.find(entry.pod)
     except MizzenError:
         return None
-
-
-def _address(text: str) -> str:
-    return text.rpartition(":")[0].strip("[]")
-
-
-def _port(text: str) -> int:
-    port = text.rpartition(":")[2]
-    return int(port) if port.isdecimal() else 0
-
-
-def _bare(authority: str) -> str:
-    host, colon, port = authority.rpartition(":")
-    return (host if colon and port.isdecimal() else authority).lower()

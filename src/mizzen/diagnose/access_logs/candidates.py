@@ -7,6 +7,7 @@ that say something of the cause, as a timeout does of timeouts.
 from collections.abc import Iterator
 
 from mizzen.api.meta import Key
+from mizzen.diagnose.access_logs.addresses import host_asked, host_of
 from mizzen.diagnose.access_logs.groups import Group
 from mizzen.diagnose.access_logs.subjects import Subject
 from mizzen.diagnose.trace import names as addresses
@@ -75,8 +76,8 @@ def _policies(world: World, kind: str, group: Group) -> Iterator[Key]:
 def _server(world: World, group: Group) -> Workload | None:
     """The pod whose proxy refused: the one that wrote the example."""
     entry = group.example
-    own = world.at(entry.local.rpartition(":")[0])
-    return own if own is not None else world.at(entry.upstream.rpartition(":")[0])
+    own = world.at(host_of(entry.local))
+    return own if own is not None else world.at(host_of(entry.upstream))
 
 
 def _concerns(world: World, key: Key, group: Group) -> bool:
@@ -98,7 +99,7 @@ def _concerns(world: World, key: Key, group: Group) -> bool:
 def _patches(world: World, key: Key, group: Group) -> bool:
     """Whether an EnvoyFilter is for the proxy that wrote the example."""
     entry = group.example
-    here, there = (world.at(address.rpartition(":")[0]) for address in (entry.local, entry.remote))
+    here, there = (world.at(host_of(end)) for end in (entry.local, entry.remote))
     proxy = here if here is not None and (entry.is_inbound or here.proxy == "router") else there
     if proxy is None or world.db is None:
         return group.subject.service is not None and key.namespace == group.subject.service[0]
@@ -114,7 +115,7 @@ def _destinations(spec: object) -> Iterator[str]:
 
 def _asked(subject: Subject, group: Group) -> Iterator[str]:
     yield subject.host
-    authority = group.example.authority.partition(":")[0].lower()
+    authority = host_asked(group.example.authority)
     if authority:
         yield authority
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from mizzen.diagnose.access_logs import requests, rules
+from mizzen.diagnose.access_logs.addresses import host_of
 from mizzen.diagnose.access_logs.causes import CAUSES, Explanation
 from mizzen.diagnose.access_logs.lines import Entry, parse_line
 from mizzen.diagnose.access_logs.rules import Finding
@@ -128,19 +129,13 @@ def _told(finding: Finding, entry: Entry, hosts: Hosts) -> Finding:
 
 
 def _place(entry: Entry, subject: Subject) -> Place:
-    return subject.host, subject.port, (entry.local if is_gateway(entry) else entry.remote).rpartition(":")[0]
-
-
-def _plain(subject: Subject) -> Subject:
-    return Subject(host=subject.host, port=subject.port)
+    return subject.host, subject.port, host_of(entry.local if is_gateway(entry) else entry.remote)
 
 
 def _key(finding: Finding, subject: Subject) -> Key:
     if finding.code in _BY_RULE or finding.code in _WITHOUT_HOST:
         return finding.code, finding.mark, Subject()
-    if finding.code != "empty-subset":
-        subject = _plain(subject)
-    return finding.code, finding.mark, subject
+    return finding.code, finding.mark, subject if finding.code == "empty-subset" else subject.whole
 
 
 def _refusing_servers(

@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-_TIME = r"\[(?P<time>\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))\] "
+from mizzen.model import names
+
+_TIME = r"\[(?P<time>\d\d\d\d-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))\] "
 _QUOTED = '"(?P<{}>[^"]*)"'
 _LOOSE = '"(?P<{}>.*?)"'
 _START = _TIME + r"{request} (?P<status>\d+|-) (?P<flags>[A-Z,]+|-)"
@@ -28,7 +30,7 @@ _QUOTED_FIELDS = ("request", "failure", "forwarded", "agent", "id", "authority",
 
 def _compile(*parts: str, quoted: str) -> re.Pattern[str]:
     fields = {name: quoted.format(name) for name in _QUOTED_FIELDS}
-    return re.compile("".join(parts).replace("{4}", "{{4}}").format(**fields))
+    return re.compile("".join(parts).format(**fields))
 
 
 def _formats(quoted: str) -> tuple[re.Pattern[str], ...]:
@@ -142,7 +144,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_inbound(self) -> bool:
         """Whether the proxy is the server's."""
-        return self.cluster.startswith("inbound") or self.cluster == "InboundPassthroughCluster"
+        return self.cluster.startswith("inbound") or self.cluster == names.INBOUND_PASSTHROUGH
 
 
 def parse_line(line: str) -> Entry | None:

@@ -25,8 +25,11 @@ def build_table(survey: Survey, blames: Sequence[Blame]) -> Table:
 
 
 def _row(group: Group, blame: Blame) -> tuple[str, ...]:
-    where = f"{group.hosts} hosts" if group.hosts > 1 else str(group.subject)
-    return str(group.count), _flags(group), visible(title(group)), visible(where), visible(str(blame))
+    return str(group.count), _flags(group), visible(title(group)), visible(_where(group)), visible(str(blame))
+
+
+def _where(group: Group) -> str:
+    return f"{group.hosts} hosts" if group.hosts > 1 else str(group.subject)
 
 
 def _flags(group: Group) -> str:
@@ -50,8 +53,7 @@ def visible(text: str) -> str:
 
 
 def _described(group: Group, blame: Blame) -> Iterator[str]:
-    where = f"{group.hosts} hosts" if group.hosts > 1 else str(group.subject)
-    yield f"{group.count} x {where}: {title(group)}"
+    yield f"{group.count} x {_where(group)}: {title(group)}"
     for name in sorted(group.example.flags):
         if name in flags.FLAGS:
             yield f"  flag     {name} ({flags.FLAGS[name].name}): {flags.FLAGS[name].meaning}"

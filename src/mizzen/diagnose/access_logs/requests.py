@@ -7,6 +7,7 @@ addresses of the connection between them.
 
 from collections.abc import Sequence
 
+from mizzen.diagnose.access_logs.addresses import host_of
 from mizzen.diagnose.access_logs.lines import Entry
 from mizzen.diagnose.access_logs.rules import Finding
 
@@ -44,8 +45,8 @@ class _Known:
                 self.servers.setdefault((entry.remote, entry.local), index)
             if finding.code in _FAILED_HELLO:
                 # A sidecar's pod is the remote side, a gateway's own address the local one.
-                self.hellos.setdefault((_host(entry.remote), entry.upstream), index)
-                self.hellos.setdefault((_host(entry.local), entry.upstream), index)
+                self.hellos.setdefault((host_of(entry.remote), entry.upstream), index)
+                self.hellos.setdefault((host_of(entry.local), entry.upstream), index)
 
     def explaining(self, index: int, entry: Entry, finding: Finding) -> int:
         """The entry that explains this one."""
@@ -56,7 +57,7 @@ class _Known:
         if finding.code in _REFUSED and entry.upstream_local:
             return self.servers.get((entry.upstream_local, entry.upstream), index)
         if finding.code in _UNREADABLE:
-            return self.hellos.get((_host(entry.remote), entry.local), index)
+            return self.hellos.get((host_of(entry.remote), entry.local), index)
         return index
 
 
@@ -65,7 +66,3 @@ def explain(entries: Sequence[Entry], findings: Sequence[Finding | None]) -> lis
     known = _Known(entries, findings)
     pairs = enumerate(zip(entries, findings, strict=True))
     return [index if f is None else known.explaining(index, entry, f) for index, (entry, f) in pairs]
-
-
-def _host(address: str) -> str:
-    return address.rpartition(":")[0]

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from mizzen.diagnose.access_logs.lines import Entry
+from mizzen.model import names
 
-BLACK_HOLE, BLOCKED = "BlackHoleCluster", "block_all"
+_BLOCKED = "block_all"
+"""The route of all that is not known, where only what is known may be called."""
 _GOOD_ENDS = frozenset({"DC", "DR"})
 _SILENT = frozenset({"RFCF"})
 """Flags of requests with which nothing is wrong."""
@@ -101,15 +103,36 @@ def _by_policy(_entry: Entry, match: re.Match[str]) -> Finding:
     return Finding("denied-by-default") if rule in ("none", "") else Finding("denied-by-rule", rule)
 
 
-def _without_chain(entry: Entry, _match: re.Match[str]) -> Finding:
+def _marked(code: str) -> Decide:
+    """Marked by the reason that the details give."""
+    return lambda _entry, match: Finding(code, match["why"])
+
+
+def _of_entry(decide: Callable[[Entry], Finding]) -> Decide:
+    """By the entry alone, once the details are known to be these."""
+    return lambda entry, _match: decide(entry)
+
+
+def _without_chain(entry: Entry) -> Finding:
     """A gateway's listener is asked for names; a sidecar's, which is reached at the pod's own address, for TLS."""
     if entry.sni and not entry.sni.startswith("outbound_.") and ".svc." not in entry.sni:
         return Finding("no-server-name", entry.sni)
     return Finding("plain-to-strict" if not entry.sni else "tls-unknown-to-server")
 
 
-def _directly(entry: Entry, _match: re.Match[str]) -> Finding:
-    return Finding("registry-only") if entry.route == BLOCKED else Finding("direct-response", str(entry.status))
+def _directly(entry: Entry) -> Finding:
+    return Finding("registry-only") if entry.route == _BLOCKED else Finding("direct-response", str(entry.status))
+
+
+def _without_host(entry: Entry) -> Finding:
+    if entry.cluster == names.BLACK_HOLE:
+        return Finding("registry-only")
+    key = names.parse_subset_key(entry.cluster)
+    return Finding("empty-subset" if key is not None and key.subset else "no-endpoint")
+
+
+def _unreadable(entry: Entry) -> Finding:
+    return Finding("wrong-protocol" if "UPE" in entry.flags else "client-protocol")
 
 
 def _reset_before(entry: Entry, match: re.Match[str]) -> Finding | None:
@@ -137,19 +160,19 @@ _RESETS = (
 
 _DETAILS: tuple[tuple[str, Decide], ...] = (
     (r"rbac_access_denied_matched_policy\[(?P<rule>.*)\]$", _by_policy),
-    (r"jwt_authn_access_denied\{(?P<why>[^}]*)\}", lambda _entry, match: Finding("token", match["why"])),
+    (r"jwt_authn_access_denied\{(?P<why>[^}]*)\}", _marked("token")),
     (r"ext_authz_denied", _always("authorizer-denies")),
     (r"ext_authz_error", _always("authorizer-fails")),
     (r"local_rate_limited", _always("local-limit")),
     (r"request_rate_limited", _always("global-limit")),
     (r"rate_limiter_error", _always("limiter-fails")),
     (r"fault_filter_abort", _always("fault-abort")),
-    (r"filter_chain_not_found", _without_chain),
+    (r"filter_chain_not_found", _of_entry(_without_chain)),
     (r"route_not_found", _always("no-route")),
     (r"route_configuration_not_found", _always("routes-not-there")),
-    (r"direct_response", _directly),
+    (r"direct_response", _of_entry(_directly)),
     (r"cluster_not_found", _always("no-cluster")),
-    (r"no_healthy_upstream", lambda entry, _match: _without_host(entry)),
+    (r"no_healthy_upstream", _of_entry(_without_host)),
     (r"(maintenance_mode|drop_overload|unconditional_drop_overload)", _always("dropped")),
     (r"dns_resolution_failure|dynamic_forward_proxy|dns_cache", _always("name-unresolved")),
     (r"upstream_reset_before_response_started\{(?P<reason>[^|,}]*)", _reset_before),
@@ -162,26 +185,16 @@ _DETAILS: tuple[tuple[str, Decide], ...] = (
     (r"(websocket_handshake_unsuccessful|upgrade_failed)", _always("upgrade-refused")),
     (r"(request_payload|response_payload|request_headers_too)", _always("too-large")),
     (r"low_version", _always("old-http")),
-    (r"downstream_local_disconnect\((?P<why>[^)]*)\)", lambda _entry, match: Finding("closed-here", match["why"])),
+    (r"downstream_local_disconnect\((?P<why>[^)]*)\)", _marked("closed-here")),
     (r"downstream_remote_(disconnect|reset)", _always("client-gone")),
     (r"overload", _always("overload")),
     (r"filter_(removed_required|added_invalid)", _always("extension")),
     (r"(wasm|lua|ext_proc|golang|dynamic_modules)", _always("extension")),
     (r"(request_headers_failed|missing_|absolute_path|invalid_|path_norm|rejecting)", _always("bad-request")),
-    (
-        r"(codec_error|http[123][.])",
-        lambda entry, _match: Finding("wrong-protocol" if "UPE" in entry.flags else "client-protocol"),
-    ),
+    (r"(codec_error|http[123][.])", _of_entry(_unreadable)),
 )
 """Response code details, and which cause each is."""
 _BY_DETAILS: tuple[tuple[re.Pattern[str], Decide], ...] = tuple((re.compile(p), decide) for p, decide in _DETAILS)
-
-
-def _without_host(entry: Entry) -> Finding:
-    if entry.cluster == BLACK_HOLE:
-        return Finding("registry-only")
-    parts = entry.cluster.split("|")
-    return Finding("empty-subset" if len(parts) == 4 and parts[2] else "no-endpoint")
 
 
 # -- flags and codes --------------------------------------------------------------------------------------------------
@@ -218,7 +231,7 @@ def _by_flags(entry: Entry) -> Finding | None:
     if "UH" in entry.flags:
         return _without_host(entry)
     if "NR" in entry.flags:
-        return Finding("no-route") if not entry.is_connection else _without_chain(entry, _EMPTY)
+        return Finding("no-route") if not entry.is_connection else _without_chain(entry)
     if "UAEX" in entry.flags:
         return Finding("authorizer-denies")
     code = next((code for flag, code in _FLAGS.items() if flag in entry.flags), "")
@@ -227,15 +240,6 @@ def _by_flags(entry: Entry) -> Finding | None:
     if "DI" in entry.flags and 0 < entry.status < 400:
         return Finding("fault-delay")
     return None
-
-
-def _nothing() -> re.Match[str]:
-    match = re.match("", "")
-    assert match is not None
-    return match
-
-
-_EMPTY = _nothing()
 
 
 def _by_status(entry: Entry) -> Finding:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from mizzen.diagnose.access_logs.addresses import host_asked, host_of, port_of
 from mizzen.diagnose.access_logs.lines import Entry
 from mizzen.model import names
 
@@ -31,11 +32,21 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         found = _SERVICE.match(self.host)
         return (found["namespace"], found["name"]) if found is not None else None
 
+    @property
+    def short(self) -> str:
+        """`NAME.NAMESPACE` of a Service, else the host."""
+        service = self.service
+        return f"{service[1]}.{service[0]}" if service is not None else self.host
+
+    @property
+    def whole(self) -> "Subject":
+        """The same, whatever the subset."""
+        return Subject(host=self.host, port=self.port)
+
     def __str__(self) -> str:
         port = f":{self.port}" if self.port else ""
         subset = f" subset {self.subset}" if self.subset else ""
-        service = self.service
-        return (f"{service[1]}.{service[0]}" if service is not None else self.host or "-") + port + subset
+        return (names.bracketed(self.short) or "-") + port + subset
 
 
 class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,24 +76,24 @@ class Hosts:
         self._sidecars: set[str] = set()
         for entry in entries:
             if is_gateway(entry):
-                self._gateways.add(_address(entry.local))
+                self._gateways.add(host_of(entry.local))
             elif entry.is_inbound:
-                self._sidecars.add(_address(entry.local))
+                self._sidecars.add(host_of(entry.local))
             known = _stated(entry)
             if known is not None:
-                plain = Subject(host=known.host, port=known.port)
+                plain = known.whole
                 if entry.upstream_local and not entry.is_inbound:
                     self._by_ends[entry.upstream_local, entry.upstream] = plain
-                _learn(self._by_authority, _bare(entry.authority), plain)
+                _learn(self._by_authority, host_asked(entry.authority), plain)
                 _learn(self._by_endpoint, entry.local if entry.is_inbound else entry.upstream, plain)
 
     def is_at_gateway(self, entry: Entry) -> bool:
         """Whether what the entry tells of arrived at an address that other entries know as a gateway's."""
-        return _address(entry.local) in self._gateways
+        return host_of(entry.local) in self._gateways
 
     def is_at_sidecar(self, entry: Entry) -> bool:
         """The same of a pod with a sidecar."""
-        return _address(entry.local) in self._sidecars
+        return host_of(entry.local) in self._sidecars
 
     def subject(self, entry: Entry) -> Subject:
         """Whom the entry is about."""
@@ -92,15 +103,15 @@ class Hosts:
         called = self._by_ends.get((entry.remote, entry.local))
         if called is not None:
             return called
-        authority = _bare(entry.authority)
+        authority = host_asked(entry.authority)
         # Whom a connection without a filter chain was for is not known: others call the same endpoint.
         at = self._by_endpoint.get(entry.local) if entry.is_inbound else None
         known = self._by_authority.get(authority) or at
         if known is not None:
             return known
         sni = entry.sni if not entry.sni.startswith("outbound_.") else ""
-        host = authority or sni or _address(entry.local)
-        return Subject(host=host, port=_port(entry.local))
+        host = authority or sni or host_of(entry.local)
+        return Subject(host=host, port=port_of(entry.local))
 
 
 def is_gateway(entry: Entry) -> bool:
@@ -111,8 +122,8 @@ def is_gateway(entry: Entry) -> bool:
     """
     if entry.is_inbound or entry.is_connection:
         return False
-    own = _address(entry.upstream_local)
-    return bool(entry.forwarded) or (bool(own) and own == _address(entry.local))
+    own = host_of(entry.upstream_local)
+    return bool(entry.forwarded) or (bool(own) and own == host_of(entry.local))
 
 
 def _learn(known: dict[str, Subject | None], key: str, subject: Subject) -> None:
@@ -128,17 +139,3 @@ def _stated(entry: Entry) -> Subject | None:
         return Subject(host=key.host, port=key.port, subset=key.subset)
     called = names.parse_subset_key(entry.sni) if entry.sni.startswith("outbound_.") else None
     return Subject(host=called.host, port=called.port, subset=called.subset) if called is not None else None
-
-
-def _bare(authority: str) -> str:
-    host, colon, port = authority.rpartition(":")
-    return (host if colon and port.isdecimal() else authority).lower()
-
-
-def _address(text: str) -> str:
-    return text.rpartition(":")[0]
-
-
-def _port(address: str) -> int:
-    port = address.rpartition(":")[2]
-    return int(port) if port.isdecimal() else 0

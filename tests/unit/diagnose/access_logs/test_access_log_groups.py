@@ -163,3 +163,12 @@ def test_the_first_line_that_tells_by_itself_is_the_example() -> None:
     server = entry(status=504, flags=frozenset({"UT"}), details="response_timeout", id="slow", line="server")
     (found,), _ = groups.group([client, server])
     assert (found.code, found.example.line) == ("timeout", "server")
+
+
+def test_addresses_of_ipv6_are_told_as_they_are_written() -> None:
+    stranger = Entry(
+        flags=frozenset({"NR"}), details="filter_chain_not_found", local="[fd00::9]:8080", remote="[fd00::7]:40000"
+    )
+    (found,), _ = groups.group([stranger])
+    assert (found.subject.host, str(found.subject)) == ("fd00::9", "[fd00::9]:8080")
+    assert str(blame.by_names(found)) == "PeerAuthentication for fd00::9"
