@@ -8,6 +8,7 @@ when what it gave expires. Fields as in kubeconfig v1 and `client.authentication
 import asyncio
 import base64
 import binascii
+import contextlib
 import datetime
 import json
 import os
@@ -157,11 +158,12 @@ class Plugin(Credentials):
         except OSError as error:
             raise self._error(error.strerror or str(error)) from error
         try:
-            out, err = await asyncio.wait_for(process.communicate(), _PLUGIN_SECONDS)
+            async with asyncio.timeout(_PLUGIN_SECONDS):
+                out, err = await process.communicate()
         except TimeoutError:
-            process.kill()
-            await process.wait()
             raise self._error(f"no answer within {_PLUGIN_SECONDS:g} s") from None
+        finally:
+            await _end(process)  # Also when nobody waits for the answer any more: it may be a browser's login.
         if process.returncode:
             said = err.decode(errors="replace").strip().splitlines()
             raise self._error(said[-1] if said else f"it ended with {process.returncode}")
@@ -169,6 +171,12 @@ class Plugin(Credentials):
 
     def _error(self, why: str) -> SourceError:
         return SourceError(f"the credential plugin {self._plugin.command!r}: {why}")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):

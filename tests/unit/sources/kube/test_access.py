@@ -1,5 +1,6 @@
 """Ways into an API server: what a kubeconfig or a pod's files say, and what is said about ones that make no sense."""
 
+import asyncio
 import base64
 import json
 import os
@@ -8,6 +9,7 @@ import stat
 
 import pytest
 import yaml
+from eventually import eventually
 from traffic_certificates import Authority
 
 from mizzen.errors import SourceError
@@ -159,6 +161,19 @@ async def test_a_plugin_that_fails_is_named_with_its_last_word(tmp_path, text, w
     access = from_kubeconfig(kubeconfig(tmp_path, user=plugin(tmp_path, text)))
     with pytest.raises(SourceError, match=why):
         await access.credentials.give()
+
+
+async def test_a_plugin_ends_with_whoever_waits_for_its_answer(tmp_path):
+    noted = tmp_path / "number"
+    text = f"echo $$ > {noted}.new; mv {noted}.new {noted}; exec sleep 600\n"
+    access = from_kubeconfig(kubeconfig(tmp_path, user=plugin(tmp_path, text)))
+    asking = asyncio.create_task(access.credentials.give())
+    await eventually(noted.exists)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(noted.read_text()), 0)
 
 
 async def test_a_plugin_that_is_not_there_is_named(tmp_path):
