@@ -129,8 +129,7 @@ def _send(state: State, route: Json, entry: Json, name: str, policy: Policy) -> 
     message = _rewritten(message, route, action, entry)
     if message != state.message:
         state.hop.journal.note(state.hop.side, "route", "the request is changed", *_changes(state.message, message))
-    speaks_http2 = message.http2
-    words = alpn.words(state, route, entry, state.hop.held.clusters.get(name, {}), http2=speaks_http2)
+    words = alpn.words(state, entry, state.hop.held.clusters.get(name, {}), http2=message.http2)
     answer = upstream.send(state.hop, name, message, msgspec.structs.replace(policy, protocols=words))
     _change_response(state, route, entry)
     return answer

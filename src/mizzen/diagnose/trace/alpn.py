@@ -1,7 +1,7 @@
 """The ALPN words that a request carries upstream: those that the proxy's ALPN filter writes over the cluster's.
 
-In: the request's state, the route and the cluster. Out: words, or none where the cluster's own stand. Istio's filter
-and upstream Envoy's filter state say the same in different ways.
+In: the request's state, the route's entry and the cluster. Out: words, or none where the cluster's own stand. Istio's
+filter and upstream Envoy's filter state say the same in different ways.
 """
 
 import re
@@ -16,9 +16,8 @@ _ISTIO = "istio.alpn"
 _CHOICE = re.compile(r'\?\s*"([^"]*)"\s*:\s*"([^"]*)"')
 
 
-def words(state: State, route: Json, entry: Json, cluster: Json, *, http2: bool) -> tuple[str, ...]:
+def words(state: State, entry: Json, cluster: Json, *, http2: bool) -> tuple[str, ...]:
     """The words for this request to this cluster."""
-    del route
     for each in dump.items(state.manager, "http_filters"):
         config = dump.message(each, "typed_config")
         kind = dump.text(config, "@type")

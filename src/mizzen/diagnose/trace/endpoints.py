@@ -47,8 +47,6 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[Host, ...] = ()
     all: tuple[Host, ...] = ()
     in_panic: bool = False
-    spread: bool = False
-    """Whether several priorities share the traffic."""
     dropped: float = 0.0
     """The share that the assignment tells Envoy to drop."""
 
@@ -84,8 +82,7 @@ def choose(cluster: Json, assignment: Json) -> Choice:
         total = sum(min(100, _share(everything, each) * _OVERPROVISIONED // 100) for each in levels)
         chosen += own if total < 100 and share < panic else [h for h in own if h.is_healthy]
     in_panic = any(not h.is_healthy for h in chosen)
-    spread = len([level for level in levels if loads.get(level, 0) > 0]) > 1
-    return Choice(hosts=tuple(chosen), all=everything, in_panic=in_panic, spread=spread, dropped=dropped)
+    return Choice(hosts=tuple(chosen), all=everything, in_panic=in_panic, dropped=dropped)
 
 
 def _share(everything: tuple[Host, ...], level: int) -> int:

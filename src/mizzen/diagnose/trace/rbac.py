@@ -21,7 +21,6 @@ from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Visit
 from mizzen.diagnose.trace.wire import SOMEBODY, Peer
 
 _HTTP_METADATA = "envoy.filters.http.rbac"
-_NETWORK_METADATA = "envoy.filters.network.rbac"
 _PEER_PRINCIPAL = "io.istio.peer_principal"
 _SHOWN = 3
 _WEIGHTS = {"urlPath": 4, "uriTemplate": 4, "destinationPort": 2, "requestedServerName": 2}

@@ -14,7 +14,6 @@ from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace import matchers
 from mizzen.diagnose.trace.request import Message
 
-_TEMPLATE_TYPE = "UriTemplateMatchConfig"
 _SHOWN = 12
 
 

@@ -102,7 +102,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     transport: str = ""
     """The transport failure reason, for connections that failed in TLS or before."""
     cause: Cause | None = None
-    fix: str = ""
     destination: str = ""
     """The pod that was reached, `NAME.NAMESPACE`, or an address."""
     about: tuple[str, ...] = ()

@@ -87,7 +87,6 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     extensions: Resources = {}
     names: Mapping[str, tuple[str, ...]] = {}
     """Hosts of the name table with their addresses."""
-    dialect: str = "envoy"
 
     def assignment(self, cluster: Json) -> Json:
         """The endpoints of a cluster: its own, or those of its name in EDS."""

@@ -129,7 +129,7 @@ def _compile(db: Engine, pod: Pod, dialect: Literal["istio", "envoy"]) -> Holdin
 def compile_holdings(db: Engine, who: proxy.Proxy) -> Holdings:
     """What that proxy would be told now."""
     printed = snapshot.take_snapshot(db, who).printed
-    return Holdings(**{kind: printed[kind] for kind in snapshot.KINDS}, names=_names(db, who), dialect=who.dialect)
+    return Holdings(**{kind: printed[kind] for kind in snapshot.KINDS}, names=_names(db, who))
 
 
 def _names(db: Engine, who: proxy.Proxy) -> dict[str, tuple[str, ...]]:
