@@ -1,6 +1,6 @@
 """A small incremental engine: inputs, memoised queries, and exactly the re-runs that a change requires.
 
-In: `Engine.set` and `Engine.remove` of inputs under tuple keys whose first element names their table. Out: the values
+In: `Engine.set` and `Engine.remove` of inputs (`tables`). Out: the values
 of functions decorated `@query`. While a query runs, the engine records what it reads (inputs, index entries, other
 queries). A change marks the direct readers *dirty* and everything above them *maybe stale*, no more; asked again, a
 maybe-stale query first brings what it read up to date, in the order it was read, and re-runs only if one of those
@@ -16,13 +16,16 @@ decided. The engine belongs to one thread and knows nothing of meshes.
 """
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
+
+from mizzen import tables
+from mizzen.tables import Entry, Tables
+from mizzen.tables import Index as Index
+from mizzen.tables import Key as Key
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-Key = tuple[str, ...]
 
 # CHECKING (bringing up to date what it read) and RUNNING are the states of a node whose value is being worked out.
 _CLEAN, _MAYBE, _DIRTY, _CHECKING, _RUNNING = range(5)
@@ -30,24 +33,6 @@ _CLEAN, _MAYBE, _DIRTY, _CHECKING, _RUNNING = range(5)
 
 class CycleError(Exception):
     """A query asked, through others, for its own value. Do not catch it in a query: it is an error of the program."""
-
-
-class Index:
-    """Input keys of one table grouped by what queries ask for, such as "virtual services by host".
-
-    `group` gives the index keys of an input; an input may stand under several, or none. `Engine.lookup` returns the
-    sorted input keys under one index key, and goes stale only when that tuple changes.
-    """
-
-    __slots__ = ("group", "name", "table")
-
-    def __init__(self, table: str, name: str, group: Callable[[Key, Any], Iterable[Hashable]]) -> None:
-        self.table = table
-        self.name = name
-        self.group = group
-
-    def __repr__(self) -> str:
-        return f"Index({self.table} by {self.name})"
 
 
 class _Failure:
@@ -127,10 +112,8 @@ class Engine:
     """Inputs and the memo of every query asked over them."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, dict[Key, Any]] = {}
+        self._inputs = Tables()
         self._input_nodes: dict[Key, _Node] = {}
-        self._indexes: dict[Index, dict[Hashable, dict[Key, None]]] = {}
-        self._indexes_of: dict[str, list[Index]] = {}
         self._nodes: dict[Hashable, _Node] = {}
         self._stack: list[tuple[_Node, dict[_Node, None]]] = []
         self._stale_roots: dict[Root[Any], None] = {}
@@ -151,64 +134,39 @@ class Engine:
         """Set an input; False when it already had an equal value, which changes nothing."""
         if self._stack:
             raise RuntimeError("a query may not set inputs")
-        table = self._tables.setdefault(key[0], {})
-        old = table.get(key)
-        if old is not None and (old is value or (type(old) is type(value) and old == value)):
-            return False
-        table[key] = value
-        self._touch(key, old, value)
-        return True
+        return self._touch(key, value, self._inputs.put(key, value))
 
     def remove(self, key: Key) -> bool:
         """Remove an input; False when there was none."""
         if self._stack:
             raise RuntimeError("a query may not remove inputs")
-        table = self._tables.get(key[0], {})
-        if key not in table:
-            return False
-        self._touch(key, table.pop(key), None)
-        return True
+        return self._touch(key, None, self._inputs.take(key))
 
     def peek(self, key: Key) -> Any:
         """An input's value without recording a read; for those outside queries."""
-        return self._tables.get(key[0], {}).get(key)
+        return self._inputs.get(key)
 
     def keys(self, table: str) -> Iterator[Key]:
         """The keys of a table without recording a read, in no order; for those outside queries."""
-        return iter(self._tables.get(table, ()))
+        return self._inputs.keys(table)
 
     def inputs(self) -> dict[Key, Any]:
         """A copy of all inputs, without recording reads; for those outside queries."""
-        return {key: value for table in self._tables.values() for key, value in table.items()}
+        return dict(self._inputs.items())
 
-    def _touch(self, key: Key, old: Any, new: Any) -> None:
+    def _touch(self, key: Key, new: Any, changed: list[Entry] | None) -> bool:
+        if changed is None:
+            return False
         node = self._input_nodes.get(key)
         if node is not None:
             node.value = new
             self._mark_readers(node)
-        for index in self._indexes_of.get(key[0], ()):
-            self._regroup(index, key, old, new)
-
-    def _regroup(self, index: Index, key: Key, old: Any, new: Any) -> None:
-        entries = self._indexes[index]
-        before = dict.fromkeys(index.group(key, old)) if old is not None else {}
-        after = dict.fromkeys(index.group(key, new)) if new is not None else {}
-        for group in before:
-            if group not in after:
-                del entries[group][key]
-                if not entries[group]:
-                    del entries[group]
-                self._refresh_entry(index, group)
-        for group in after:
-            if group not in before:
-                entries.setdefault(group, {})[key] = None
-                self._refresh_entry(index, group)
-
-    def _refresh_entry(self, index: Index, group: Hashable) -> None:
-        node = self._nodes.get((index, group))
-        if node is not None:
-            node.value = tuple(sorted(self._indexes[index].get(group, ())))
-            self._mark_readers(node)
+        for entry in changed:
+            node = self._nodes.get(entry)
+            if node is not None:
+                node.value = self._inputs.entry(entry)
+                self._mark_readers(node)
+        return True
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
@@ -224,27 +182,21 @@ class Engine:
 
     def lookup(self, index: Index, group: Hashable) -> tuple[Key, ...]:
         """The sorted keys of the inputs under `group`; empty where there are none."""
-        entries = self._indexes.get(index)
-        if entries is None:
-            entries = self._build_index(index)
+        return self._entry((index, group))
+
+    def every(self, table: str) -> tuple[Key, ...]:
+        """The sorted keys of all inputs of a table."""
+        return self._entry(tables.every(table))
+
+    def _entry(self, entry: Entry) -> tuple[Key, ...]:
         if not self._stack:
-            return tuple(sorted(entries.get(group, ())))
-        address = (index, group)
-        node = self._nodes.get(address)
+            return self._inputs.entry(entry)
+        node = self._nodes.get(entry)
         if node is None:
-            node = self._nodes[address] = _Node(address, tuple(sorted(entries.get(group, ()))))
+            node = self._nodes[entry] = _Node(entry, self._inputs.entry(entry))
         self._stack[-1][1][node] = None
         result: tuple[Key, ...] = node.value
         return result
-
-    def _build_index(self, index: Index) -> dict[Hashable, dict[Key, None]]:
-        entries: dict[Hashable, dict[Key, None]] = {}
-        for key, value in self._tables.get(index.table, {}).items():
-            for group in index.group(key, value):
-                entries.setdefault(group, {})[key] = None
-        self._indexes[index] = entries
-        self._indexes_of.setdefault(index.table, []).append(index)
-        return entries
 
     def _query(self, function: Callable[..., Any], args: tuple[Any, ...]) -> _Node:
         address = (function, args)
