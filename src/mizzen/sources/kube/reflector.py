@@ -12,7 +12,7 @@ version costs anybody a push. Trouble is waited out, longer and longer and by ch
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -198,13 +198,3 @@ class Reflector:
 
 def _is_same(before: Held, now: Held) -> bool:
     return type(before.object) is type(now.object) and before.object == now.object and before.problems == now.problems
-
-
-def problems_of(reflectors: Collection[Reflector]) -> tuple[tuple[Key, Problem], ...]:
-    """What is wrong with the objects that the server has."""
-    return tuple(
-        (key, problem)
-        for reflector in reflectors
-        for key, held in sorted(reflector.held.items())
-        for problem in held.problems
-    )

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from mizzen import observe
 from mizzen.api.kinds import Kind
 from mizzen.api.meta import Key, Object
+from mizzen.api.problems import Problem
 from mizzen.errors import SourceError
 from mizzen.sources.batches import Batch, count_events
 from mizzen.sources.kube.client import Client
-from mizzen.sources.kube.reflector import Held, Reflector, Timing, problems_of
+from mizzen.sources.kube.reflector import Held, Reflector, Timing
 from mizzen.sources.kube.served import SERVED_KINDS, Resource, find_served
 from mizzen.sources.origins import Finding, Origin
 
@@ -51,12 +52,13 @@ class KubeSource:
         self._reflectors: dict[str, Reflector] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dirty: set[Key] = set()
-        self._removed: dict[Key, None] = {}
         self._wake = asyncio.Event()
         self._listeners: dict[Callable[[Key], None], None] = {}
         self._told: dict[Key, Object] = {}
         self.objects: Mapping[Key, Object] = self._told
         """All that was told."""
+        self._problems: dict[Key, tuple[Problem, ...]] = {}
+        """What is wrong with objects, of those that have something."""
         self.listed = asyncio.Event()
         """Set once the first lists are told."""
         _AGE.set_function(self.age)
@@ -145,13 +147,20 @@ class KubeSource:
                 sets[key] = held.object
             elif key in self._told:
                 removes.append(key)
+            self._note_problems(key, held)
         self._dirty.clear()
         count_events(sets, removes, self._told)
         self._told.update(sets)
         for key in removes:
             del self._told[key]
-        findings = tuple(Finding(ORIGIN, problem) for _, problem in problems_of(self._reflectors.values()))
-        return Batch(sets=sets, removes=tuple(removes), findings=findings)
+        findings = (Finding(ORIGIN, problem) for key in sorted(self._problems) for problem in self._problems[key])
+        return Batch(sets=sets, removes=tuple(removes), findings=tuple(findings))
+
+    def _note_problems(self, key: Key, held: Held | None) -> None:
+        if held is not None and held.problems:
+            self._problems[key] = held.problems
+        else:
+            self._problems.pop(key, None)
 
     # -- kinds ----------------------------------------------------------------------------------------------------
 
