@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mizzen.cli import options, targets, views
+from mizzen.cli import options, targets
 from mizzen.cli.flags import Command
 from mizzen.errors import MizzenError
 
@@ -64,7 +64,7 @@ def bug_report(
         items = list(contents.list_planes(targets.find_control_planes(mesh="", addresses=monitoring)))
     else:
         state = targets.read_state(mesh)
-        layout = views.find_layout(state, mesh)
+        layout = targets.find_layout(mesh)
         items = list(contents.list_mesh(state, layout, choice, tail=tail, full_secrets=full_secrets))
     if dry_run:
         click.echo("".join(f"{archives.ROOT}/{item.name}\n" for item in items), nl=False)

@@ -85,8 +85,7 @@ def list_mesh(
     yield Item("analyze/all-namespaces", lambda: _analyze(paths))
     name = f"istio/{SYSTEM}/mizzen-{state.mesh}"
     yield Item(f"{name}/discovery.log", lambda: read_tail(layout.control_log, tail))
-    if state.control_plane.monitoring:
-        plane = targets.ControlPlane(name=f"mizzen-{state.mesh}", address=state.control_plane.monitoring)
+    for plane in targets.planes_of(state):
         yield from _list_pages(plane, name)
     for pod in state.pods:
         if choice.takes(pod.namespace, pod.name):
@@ -130,7 +129,7 @@ def _list_pod(pod: "runtime.Pod", layout: "runtime.Layout", tail: int) -> Iterat
         name = "proxy" if path.stem == _PROXY else path.stem
         yield Item(f"{folder}/{name}.log", partial(read_tail, path, tail))
     if pod.admin:
-        proxy = targets.Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin)
+        proxy = targets.proxy_of(pod)
         for name, query in _ENVOY.items():
             yield Item(f"{folder}/{name}", partial(proxy.get, query))
 
@@ -207,11 +206,10 @@ def _builds(planes: Sequence[targets.ControlPlane]) -> dict[str, str]:
 
 
 def _versions(state: "runtime.State") -> str:
-    address = state.control_plane.monitoring
-    planes = [targets.ControlPlane(name=f"mizzen-{state.mesh}", address=address)] if address else []
-    proxies = [targets.Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin) for pod in state.pods if pod.admin]
+    proxies = [targets.proxy_of(pod) for pod in state.pods if pod.admin]
     envoys = {proxy.name: _told(partial(_envoy_version, proxy)) for proxy in proxies}
-    return render.render_yaml({"client": _client(), "controlPlanes": _builds(planes), "envoys": envoys})
+    planes = _builds(targets.planes_of(state))
+    return render.render_yaml({"client": _client(), "controlPlanes": planes, "envoys": envoys})
 
 
 def _plane_version(plane: targets.ControlPlane) -> str:

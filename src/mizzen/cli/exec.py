@@ -20,11 +20,10 @@ from mizzen.cli.flags import Command
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(pod: str, container: str, namespace: str, mesh: str, command: tuple[str, ...]) -> None:
     """Run a command inside a pod of the local mesh."""
-    from mizzen.cli import views
-    from mizzen.local import execution, runtime
+    from mizzen.cli import targets
+    from mizzen.local import execution
 
-    layout = runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), mesh or None)
-    state = runtime.read_state(layout)
-    found = views.find_running(state, pod, namespace)
+    state = targets.read_state(mesh)
+    found = targets.find_running(state, pod, namespace)
     request = execution.Request(state=state, pod=found, container=container, command=command)
     execution.replace_process(execution.build_entry(request, os.environ))

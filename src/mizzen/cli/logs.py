@@ -52,10 +52,10 @@ def logs(pod: str, container: str, follow: bool, tail: int, namespace: str, mesh
 
 
 def _find_log(layout: "runtime.Layout", reference: str, container: str, namespace: str) -> Path:
-    from mizzen.cli import views
+    from mizzen.cli import targets
     from mizzen.local import runtime
 
-    pod = views.find_running(runtime.read_state(layout), reference, namespace)
+    pod = targets.find_running(runtime.read_state(layout), reference, namespace)
     folder = layout.log(pod.namespace, pod.name, "").parent
     names = sorted(path.stem for path in folder.glob("*.log"))
     chosen = container or next((name for name in names if name != "istio-proxy"), "istio-proxy")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mizzen.cli import listening, options, render, views
+from mizzen.cli import listening, options, render, targets, views
 from mizzen.cli.flags import Command
 from mizzen.errors import MizzenError
 
@@ -102,7 +102,7 @@ def _check(files: Sequence[str], facts: "Facts", *, revision: str, mesh: str) ->
     if not paths:
         view = views.View(views.Request(mesh=mesh))
         assert view.state is not None
-        paths = [*view.state.manifests, str(views.find_layout(view.state, mesh).config)]
+        paths = [*view.state.manifests, str(targets.find_layout(mesh).config)]
         facts = msgspec.structs.replace(facts, listening=listening.find_all(view.state))
     manifests = analysis_files.load(paths, analysis_files.Asked(revision=revision))
     for error in manifests.errors:

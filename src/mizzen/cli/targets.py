@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from mizzen.local import runtime
 
 _TIMEOUT_SECONDS = 30.0
-_OWNERS = ("deployment", "deploy", "statefulset", "sts", "replicaset", "rs")
-_PODS = ("pod", "pods", "po")
+_WORKLOADS = frozenset(
+    ("deployment", "deploy", "deployments", "statefulset", "sts", "statefulsets", "replicaset", "rs", "replicasets")
+)
+_PODS = frozenset(("", "pod", "pods", "po"))
 
 
 class NotConnected(MizzenError):
@@ -109,28 +111,49 @@ def _request(connection: http.client.HTTPConnection, method: str, path: str) -> 
     return body
 
 
-def read_state(mesh: str) -> "runtime.State":
-    """What the local mesh says about itself: of that name or in that folder, or the only one when `mesh` is empty."""
+def find_layout(mesh: str) -> "runtime.Layout":
+    """The folder of the local mesh: of that name or that folder itself, or of the only one when `mesh` is empty."""
     from mizzen.local import runtime
 
     if os.sep in mesh:
-        return runtime.read_state(runtime.Layout(pathlib.Path(mesh)))
-    base = runtime.find_base(os.getuid(), os.environ)
-    return runtime.read_state(runtime.select_mesh(base, mesh or None))
+        return runtime.Layout(pathlib.Path(mesh))
+    return runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), mesh or None)
+
+
+def read_state(mesh: str) -> "runtime.State":
+    """What the local mesh says about itself."""
+    from mizzen.local import runtime
+
+    return runtime.read_state(find_layout(mesh))
+
+
+def split_type(reference: str) -> tuple[bool, str]:
+    """Whether `[TYPE/]NAME[.NAMESPACE]` means the pods of a workload, and the reference without its type."""
+    kind, _, name = reference.rpartition("/")
+    if kind not in _WORKLOADS | _PODS:
+        raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
+    return kind in _WORKLOADS, name
+
+
+def find_running(state: "runtime.State", reference: str, namespace: str) -> "runtime.Pod":
+    """The pod of `[TYPE/]NAME[.NAMESPACE]` in a local mesh; of a workload the first by name."""
+    from mizzen.local import runtime
+
+    is_workload, name = split_type(reference)
+    find = runtime.first_pod if is_workload else runtime.find_pod
+    return find(state, qualify(name, namespace))
 
 
 def find_proxy(reference: str, *, namespace: str, mesh: str) -> Proxy:
     """The proxy of a pod of the local mesh; raises for a pod without a sidecar."""
-    from mizzen.local import runtime
-
-    state = read_state(mesh)
-    kind, slash, name = reference.rpartition("/")
-    if slash and kind not in (*_OWNERS, *_PODS):
-        raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
-    find = runtime.first_pod if kind in _OWNERS else runtime.find_pod
-    pod = find(state, qualify(name, namespace))
+    pod = find_running(read_state(mesh), reference, namespace)
     if not pod.admin:
         raise MizzenError(f"pod {pod.name}.{pod.namespace} has no sidecar")
+    return proxy_of(pod)
+
+
+def proxy_of(pod: "runtime.Pod") -> Proxy:
+    """The proxy of a pod that has one."""
     return Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin)
 
 
@@ -144,9 +167,16 @@ def find_control_planes(*, mesh: str, addresses: Sequence[str]) -> list[ControlP
     if addresses:
         return [ControlPlane(name=address, address=_checked(address)) for address in addresses]
     state = read_state(mesh)
-    if not state.control_plane.monitoring:
+    found = planes_of(state)
+    if not found:
         raise MizzenError(f"the control plane of mesh {state.mesh} is not up yet")
-    return [ControlPlane(name=f"mizzen-{state.mesh}", address=state.control_plane.monitoring)]
+    return found
+
+
+def planes_of(state: "runtime.State") -> list[ControlPlane]:
+    """The control plane of a local mesh; none while it is not up."""
+    address = state.control_plane.monitoring
+    return [ControlPlane(name=f"mizzen-{state.mesh}", address=address)] if address else []
 
 
 def read_file(path: str) -> bytes:

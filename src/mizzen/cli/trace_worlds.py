@@ -6,8 +6,6 @@ from its Envoy; where the two disagree, that is said once on stderr for each pro
 """
 
 import datetime
-import os
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +17,6 @@ from mizzen.errors import MizzenError
 
 if TYPE_CHECKING:
     from mizzen.diagnose.trace.world import Holdings, Workload, World
-    from mizzen.local import runtime
 
 Dialect = Literal["istio", "envoy"]
 _DUMP = "config_dump?include_eds"
@@ -54,7 +51,7 @@ def of_local_mesh(name: str) -> "World":
     from mizzen.diagnose.trace import world_objects
 
     state = targets.read_state(name)
-    layout = _layout(name)
+    layout = targets.find_layout(name)
     with offline.collector_off():
         written, added = offline.load(state.manifests), offline.load((str(layout.config),))
         objects = {**written.objects, **added.objects}
@@ -63,14 +60,6 @@ def of_local_mesh(name: str) -> "World":
     compiled = world_objects.of_objects(db, places, dialect="envoy", now=_now())
     admins = {f"{pod.name}.{pod.namespace}": pod.admin for pod in state.pods if pod.admin}
     return compiled.held_by(Asking(compiled, admins))
-
-
-def _layout(name: str) -> "runtime.Layout":
-    from mizzen.local import runtime
-
-    if os.sep in name:
-        return runtime.Layout(pathlib.Path(name))
-    return runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), name or None)
 
 
 class Asking:

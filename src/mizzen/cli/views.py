@@ -5,7 +5,6 @@ In: manifests (`-f`), a file with one proxy's dump (`--file`), a control plane, 
 Envoy's own where that can be asked, else the control plane's word, else what would be compiled from the objects.
 """
 
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +22,6 @@ if TYPE_CHECKING:
     from mizzen.incremental import Engine
     from mizzen.local import runtime
     from mizzen.sources.files import Contents
-
-_OWNERS = (
-    "deployment",
-    "deploy",
-    "deployments",
-    "statefulset",
-    "statefulsets",
-    "sts",
-    "replicaset",
-    "replicasets",
-    "rs",
-)
-_PODS = ("", "pod", "pods", "po")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +46,7 @@ class View:
             self.contents: Contents = _complete(offline.load(request.manifests))
         else:
             self._state = targets.read_state(request.mesh)
-            self.contents = _read_mesh(self._state, find_layout(self._state, request.mesh))
+            self.contents = _read_mesh(self._state, targets.find_layout(request.mesh))
         self.engine: Engine = offline.fill(self.contents, request.mesh_file)
 
     @property
@@ -127,15 +113,15 @@ class View:
 
 def find_pod(objects: "Mapping[Key, Any]", reference: str, default_namespace: str) -> "Pod":
     """The Pod of `[TYPE/]NAME[.NAMESPACE]` among objects; of a workload the first by name."""
-    kind, _, name = reference.rpartition("/")
-    if kind not in (*_OWNERS, *_PODS):
-        raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
+    is_workload, name = targets.split_type(reference)
     name, namespace = _split(name, default_namespace)
-    found = [key for key in _keys(objects, "Pod") if key.namespace == namespace and _names(kind, name, key.name)]
+    there = [key for key in _keys(objects, "Pod") if key.namespace == namespace]
+    # Pods are named after their owner.
+    found = [key for key in there if (key.name.startswith(f"{name}-") if is_workload else key.name == name)]
     if found:
         pod: Pod = objects[found[0]]
         return pod
-    if kind in _OWNERS:
+    if is_workload:
         raise MizzenError(f'no pods match "{reference}"')
     raise MizzenError(f'unable to retrieve Pod: pods "{name}" not found{_hint(objects, "Pod", name, namespace)}')
 
@@ -184,17 +170,6 @@ def read_sent(monitoring: Sequence[str], name: str, *, with_endpoints: bool = Fa
     raise MizzenError("unable to find config dump in Istiod responses")
 
 
-def find_layout(state: "runtime.State", mesh: str) -> "runtime.Layout":
-    """The folder of a local mesh, by the same words as `targets.read_state`."""
-    import os
-
-    from mizzen.local import runtime
-
-    if os.sep in mesh:
-        return runtime.Layout(pathlib.Path(mesh))
-    return runtime.select_mesh(runtime.find_base(os.getuid(), os.environ), mesh or state.mesh)
-
-
 def read_objects(paths: Sequence[str]) -> "Contents":
     """The objects under the paths; what is wrong with them is another command's affair."""
     from mizzen.sources import files
@@ -237,11 +212,6 @@ def _with_containers(pod: "Pod", running: "runtime.Pod") -> "Pod":
     return msgspec.structs.replace(pod, status=status)
 
 
-def _names(kind: str, wanted: str, name: str) -> bool:
-    """Whether a pod of that name is meant; pods are named after their owner."""
-    return name.startswith(f"{wanted}-") if kind in _OWNERS else name == wanted
-
-
 def find_proxies(reference: str, *, selector: str, namespace: str, mesh: str) -> list[targets.Proxy]:
     """The proxy of a pod of the local mesh, or those of all its pods with the labels of a selector."""
     if not selector:
@@ -253,18 +223,7 @@ def find_proxies(reference: str, *, selector: str, namespace: str, mesh: str) ->
     found = [pod for pod in running if pod.admin and (pod.name, pod.namespace) in names]
     if not found:
         raise MizzenError(f"no pods found with label selector {selector}")
-    return [targets.Proxy(name=f"{pod.name}.{pod.namespace}", admin=pod.admin) for pod in found]
-
-
-def find_running(state: "runtime.State", reference: str, namespace: str) -> "runtime.Pod":
-    """The pod of `[TYPE/]NAME[.NAMESPACE]` in a local mesh; of a workload the first by name."""
-    from mizzen.local import runtime
-
-    kind, _, name = reference.rpartition("/")
-    if kind not in (*_OWNERS, *_PODS):
-        raise MizzenError(f'"{reference}" does not refer to a pod: unknown resource type "{kind}"')
-    find = runtime.first_pod if kind in _OWNERS else runtime.find_pod
-    return find(state, targets.qualify(name, namespace))
+    return [targets.proxy_of(pod) for pod in found]
 
 
 def parse_selector(text: str) -> dict[str, str]:

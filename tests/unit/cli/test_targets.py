@@ -8,6 +8,7 @@ from http_answers import Answers, on_port, on_socket
 
 from mizzen.cli import targets
 from mizzen.errors import MizzenError
+from mizzen.local import runtime
 
 
 @pytest.fixture
@@ -30,11 +31,22 @@ def mesh(tmp_path: pathlib.Path) -> str:
         ("pod/ledger-0.pay", "", "ledger-0.pay"),
         ("deployment/cart-v1.shop", "", "cart-v1-6d4f-0.shop"),
         ("deploy/cart-v1", "shop", "cart-v1-6d4f-0.shop"),
+        ("deployments/cart-v1.shop", "", "cart-v1-6d4f-0.shop"),
         ("sts/ledger", "", "ledger-0.pay"),
     ],
 )
 def test_a_pod_is_found(mesh: str, reference: str, namespace: str, found: str) -> None:
     assert targets.find_proxy(reference, namespace=namespace, mesh=mesh).name == found
+
+
+def test_a_workload_of_a_running_mesh_is_its_first_pod(tmp_path: pathlib.Path) -> None:
+    pods = [cli_runs.pod(name, "shop") for name in ("cart-v1-b", "cart-v1-a", "front-0")]
+    state = runtime.read_state(runtime.Layout(cli_runs.write_mesh(tmp_path / "shop", pods=pods)))
+
+    assert targets.find_running(state, "deploy/cart-v1.shop", "").name == "cart-v1-a"
+    assert targets.find_running(state, "front-0", "shop").name == "front-0"
+    with pytest.raises(MizzenError, match='no pods match "nope"'):
+        targets.find_running(state, "deploy/nope", "")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
-"""Pods are found by what people type, among objects and in a running mesh."""
+"""Pods are found by what people type, among objects."""
 
-import pathlib
-
-import cli_runs
 import pytest
 
 from mizzen.api.kube.pods import Pod
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.cli import views
 from mizzen.errors import MizzenError
-from mizzen.local import runtime
 
 OBJECTS = {
     Key("Pod", space, name): Pod(metadata=ObjectMeta(name=name, namespace=space))
@@ -46,16 +42,6 @@ def test_a_pod_that_is_not_there_is_named_with_those_that_are(reference: str, me
         views.find_pod(OBJECTS, reference, "")
 
     assert message in str(failed.value)
-
-
-def test_a_workload_of_a_running_mesh_is_its_first_pod(tmp_path: pathlib.Path) -> None:
-    pods = [cli_runs.pod(name, "shop") for name in ("cart-v1-b", "cart-v1-a", "front-0")]
-    state = runtime.read_state(runtime.Layout(cli_runs.write_mesh(tmp_path / "shop", pods=pods)))
-
-    assert views.find_running(state, "deploy/cart-v1.shop", "").name == "cart-v1-a"
-    assert views.find_running(state, "front-0", "shop").name == "front-0"
-    with pytest.raises(MizzenError, match='no pods match "nope"'):
-        views.find_running(state, "deploy/nope", "")
 
 
 @pytest.mark.parametrize("text", ["app=cart,track=new", "app==cart, track=new", "app=cart,,track=new"])
