@@ -15,7 +15,7 @@ from mizzen.diagnose.trace import actions, branches, http_filters, routes, virtu
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
 from mizzen.diagnose.trace.state import State
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Visit
+from mizzen.diagnose.trace.verdict import Answer, Visit, join_flags
 
 
 def serve(hop: Hop, manager: Json, message: Message) -> Answer:
@@ -257,16 +257,6 @@ def _follow(state: State, name: str) -> Answer:
     if not state.flags:
         return answer
     passes_on = answer.side != state.hop.side
-    own = answer.flag if passes_on and answer.outcome != "delivered" else _with_flags(answer.flag, state.flags)
-    via = _with_flags(answer.via, state.flags) if passes_on else answer.via
+    own = answer.flag if passes_on and answer.outcome != "delivered" else join_flags(answer.flag, *state.flags)
+    via = join_flags(answer.via, *state.flags) if passes_on else answer.via
     return msgspec.structs.replace(answer, flag=own, via=via)
-
-
-def _with_flags(flag: str, more: set[str]) -> str:
-    flags: set[str] = {*more, *flag.split(",")} - {"", NO_FLAG}
-    return ",".join(sorted(flags, key=_flag_order)) or NO_FLAG
-
-
-def _flag_order(flag: str) -> tuple[int, str]:
-    order = ("URX", "DI", "FI")
-    return (order.index(flag), flag) if flag in order else (len(order), flag)

@@ -11,7 +11,7 @@ from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace import actions, authorizers, jwt, matchers, policies, rbac
 from mizzen.diagnose.trace.actions import seconds
 from mizzen.diagnose.trace.state import State
-from mizzen.diagnose.trace.verdict import Answer
+from mizzen.diagnose.trace.verdict import Answer, join_flags
 
 Filter = Callable[[State, str, Json, Json | None], Answer | None]
 """State, the filter's name, its configuration, and the route's override of it."""
@@ -80,11 +80,10 @@ def _fault(state: State, name: str, config: Json, own: Json | None) -> Answer | 
         hop.journal.hang_on(f"the share of aborted requests, {100 * part:.4g} %")
     if part < 0.5:
         return None
-    flags = ",".join(flag for flag in ("DI", "FI") if flag == "FI" or flag in state.flags)
     return Answer(
         outcome="aborted",
         status=status,
-        flag=flags,
+        flag=join_flags("FI", *state.flags),
         details="fault_filter_abort",
         side=hop.side,
         link="filter",

@@ -15,7 +15,7 @@ from mizzen.diagnose.trace import names as resolver
 from mizzen.diagnose.trace.endpoints import Choice, Host
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
-from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Visit
+from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Visit, join_flags
 from mizzen.diagnose.trace.wire import Wire
 from mizzen.model import names
 
@@ -63,7 +63,7 @@ def send(hop: Hop, name: str, message: Message, policy: Policy) -> Answer:
         answer = _local_reply(hop, answer, policy)
     elif answer.side != hop.side:
         via = "URX" if _is_retried(policy, answer.status) else NO_FLAG
-        own = _joined(answer.flag, via) if answer.outcome == "delivered" else answer.flag
+        own = join_flags(answer.flag, via) if answer.outcome == "delivered" else answer.flag
         answer = msgspec.structs.replace(answer, via=via, flag=own)
     return _timed(hop, answer, policy)
 
@@ -85,7 +85,7 @@ def _timed(hop: Hop, answer: Answer, policy: Policy) -> Answer:
     hop.journal.note(hop.side, "route", "timeout", ("why", reason), state="fails")
     return Answer(
         status=504,
-        flag="UT" if details == "response_timeout" else _joined("UT", "URX" if is_retried else ""),
+        flag="UT" if details == "response_timeout" else join_flags("UT", "URX" if is_retried else ""),
         details=details,
         side=hop.side,
         link="route",
@@ -120,7 +120,7 @@ def _local_reply(hop: Hop, failed: Answer, policy: Policy) -> Answer:
         kind="response",
         outcome="failed",
         status=503,
-        flag=_joined(flag, "URX" if retried else ""),
+        flag=join_flags(flag, "URX" if retried else ""),
         details=details,
         side=hop.side,
     )
@@ -135,13 +135,6 @@ def _is_retried(policy: Policy, status: int) -> bool:
     if status in (502, 503, 504) and "gateway-error" in on:
         return True
     return "retriable-status-codes" in on and status in policy.statuses
-
-
-def _joined(*flags: str) -> str:
-    """Flags in the order in which Envoy of this time writes them."""
-    found = {flag for text in flags for flag in text.split(",") if flag not in ("", NO_FLAG)}
-    order = ("URX", "DI", "FI")
-    return ",".join(sorted(found, key=lambda f: (order.index(f) if f in order else len(order), f))) or NO_FLAG
 
 
 # -- the cluster ------------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ Kind = Literal["response", "refused", "timeout", "closed", "tls"]
 State = Literal["ok", "fails", "unsure"]
 
 NO_FLAG = "-"
+_FIRST_FLAGS = ("URX", "DI", "FI")
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +118,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[object, ...]:
         """What makes two answers the same for whoever asks."""
         return (self.outcome, self.status, self.flag, self.details, self.link)
+
+
+def join_flags(*flags: str) -> str:
+    """All these flags, some of which may be several, in the order in which Envoy of this time writes them."""
+    found = {flag for text in flags for flag in text.split(",") if flag not in ("", NO_FLAG)}
+    order = {flag: place for place, flag in enumerate(_FIRST_FLAGS)}
+    return ",".join(sorted(found, key=lambda flag: (order.get(flag, len(order)), flag))) or NO_FLAG
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,11 +4,10 @@ In: the answer, and the objects of security. Out: the object at fault. Where cli
 DestinationRule that says so comes first: without it auto-mTLS would have agreed.
 """
 
-import re
-
 from mizzen.api.meta import Key
 from mizzen.api.networking.gateway import Gateway
 from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication
+from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.trace.causes import hosts
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
 from mizzen.diagnose.trace.causes.gateways import all_gateways, no_chain, serving
@@ -18,7 +17,6 @@ from mizzen.incremental import Index
 from mizzen.model import mesh, policies, workloads
 
 _ABOUT_SERVERS = ("strict", "tls")
-_RULE = re.compile(r"ns\[(?P<namespace>[^\]]*)\]-policy\[(?P<name>[^\]]*)\]-rule\[(?P<rule>\d+)\]")
 _peers = Index("PeerAuthentication", "all traced", lambda _key, _policy: ((),))
 
 
@@ -178,32 +176,32 @@ def _names_credential(gateway: Gateway, name: str) -> bool:
 def denied(case: Case) -> Found:
     """An AuthorizationPolicy: the one whose rule matched, or for none the one that came nearest."""
     server = case.pod(case.answer.side)
-    matched = _RULE.search(case.answer.details)
+    matched = parse_rule(case.answer.details)
     if matched is not None:
-        key = Key("AuthorizationPolicy", matched["namespace"], matched["name"])
-        reason = f"rule {matched['rule']} of {case.world.cause(key)} denies it"
+        key = Key("AuthorizationPolicy", matched.namespace, matched.name)
+        reason = f"rule {matched.rule} of {case.world.cause(key)} denies it"
         return case.blame(key, reason, "narrow that rule, or send what it does not match")
     nothing = _allows_nothing(case, server) if server is not None else None
     if nothing is not None:
         reason = f"{case.world.cause(nothing)} has no rules and allows nothing"
         return case.blame(nothing, reason, "add rules that allow what should pass")
     nearest = next((v for s in reversed(case.steps) for n, v in s.facts if n == "nearest miss"), "")
-    near = _RULE.search(nearest)
+    near = parse_rule(nearest)
     if near is not None:
-        key = Key("AuthorizationPolicy", near["namespace"], near["name"])
+        key = Key("AuthorizationPolicy", near.namespace, near.name)
         missed = nearest.partition(": ")[2]
-        reason = f"no rule allows it; rule {near['rule']} of {case.world.cause(key)} comes nearest: {missed}"
+        reason = f"no rule allows it; rule {near.rule} of {case.world.cause(key)} comes nearest: {missed}"
         return case.blame(key, reason, "add a rule that allows it")
     return _first_allowing(case, server) if server is not None else Found(reason=case.answer.reason)
 
 
 def refused_by_authorizer(case: Case) -> Found:
     """The CUSTOM policy by which an authorizer was asked."""
-    matched = _RULE.search(" ".join(case.answer.about))
+    matched = parse_rule(" ".join(case.answer.about))
     if matched is None:
         return Found(reason=case.answer.reason)
-    key = Key("AuthorizationPolicy", matched["namespace"], matched["name"])
-    reason = f"rule {matched['rule']} of {case.world.cause(key)} has it asked, and {case.answer.reason}"
+    key = Key("AuthorizationPolicy", matched.namespace, matched.name)
+    reason = f"rule {matched.rule} of {case.world.cause(key)} has it asked, and {case.answer.reason}"
     return case.blame(key, reason, "narrow that rule, or have the authorizer allow it")
 
 
