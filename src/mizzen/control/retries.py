@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from mizzen import observe
 from mizzen.errors import SourceError
 from mizzen.sources.kube.client import Refused
+from mizzen.sources.kube.reflector import Timing
 
 _log = observe.scope("kube")
 
@@ -24,7 +25,7 @@ K = TypeVar("K", bound=Hashable)
 _WORKERS = 8
 _RATE, _BURST = 40.0, 80
 """Requests a second, and at once after a rest."""
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
+_TIMING = Timing()
 _FORBIDDEN_WAIT = 60.0
 _GONE, _CONFLICT = (404, 410), 409
 _FORBIDDEN = (401, 403, 405)
@@ -138,9 +139,8 @@ class Chores(Generic[K]):
             return
         if failures == 1 or status != _CONFLICT:
             self._warn((status, type(error)), key, error)
-        longest = min(_FIRST_WAIT * 2 ** min(failures - 1, 16), _LONGEST_WAIT)
         after = error.after if isinstance(error, Refused) else 0.0
-        self.add(key, max(after, random.uniform(longest / 2, longest)))
+        self.add(key, max(after, _TIMING.wait_after(failures)))
 
     def _warn(self, about: object, key: K, error: SourceError) -> None:
         if self._tell_once(about):

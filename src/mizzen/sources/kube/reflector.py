@@ -45,6 +45,11 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     watch_for: float = 450.0
     """A watch is ended by the server after this, or up to a third more."""
 
+    def wait_after(self, failures: int) -> float:
+        """How long to wait after so many failures in a row."""
+        longest = min(self.first_wait * 2 ** min(failures - 1, 16), self.longest_wait)
+        return random.uniform(longest / 2, longest)
+
 
 class Held(NamedTuple):
     """What is known of an object that the server has."""
@@ -191,9 +196,8 @@ class Reflector:
         if not self.trouble:
             _log.warning("%s: %s; what is known stays in force", self.resource.path, error)
         self.trouble = str(error)
-        longest = min(self._timing.first_wait * 2**self._failures, self._timing.longest_wait)
-        self._failures = min(self._failures + 1, 16)
-        await asyncio.sleep(max(at_least, random.uniform(longest / 2, longest)))
+        self._failures += 1
+        await asyncio.sleep(max(at_least, self._timing.wait_after(self._failures)))
 
 
 def _is_same(before: Held, now: Held) -> bool:

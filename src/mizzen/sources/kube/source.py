@@ -166,15 +166,16 @@ class KubeSource:
 
     async def _discover_first(self, tasks: asyncio.TaskGroup) -> None:
         """Wait for the server; refused credentials are waited for too, since others renew them."""
-        wait = self._timing.first_wait
+        failures = 0
         while True:
             try:
                 self._set_kinds(await find_served(self._client, self._kinds), tasks)
                 return
             except SourceError as error:
-                _log.warning("%s; trying again in %g s", error, wait)
+                failures += 1
+                wait = self._timing.wait_after(failures)
+                _log.warning("%s; trying again in %.1f s", error, wait)
             await asyncio.sleep(wait)
-            wait = min(wait * 2, self._timing.longest_wait)
 
     def _set_kinds(self, served: Mapping[str, Resource], tasks: asyncio.TaskGroup) -> None:
         known: dict[str, dict[Key, Held]] = {}
@@ -202,20 +203,45 @@ class KubeSource:
                 self._changed(key)
 
     async def _follow_crds(self, tasks: asyncio.TaskGroup) -> None:
-        """Look again which kinds are served whenever a CRD has changed."""
+        """Look again which kinds are served whenever CRDs have changed, once for those that change together."""
+        changed = asyncio.Event()
+        tasks.create_task(self._keep_discovering(changed, tasks), name="kinds")
+        failures = 0
         while True:
-            with contextlib.suppress(SourceError):
+            wait = _RETRY
+            try:
                 version = ""
                 async with contextlib.aclosing(self._client.list_pages(_CRDS, {}, _METADATA)) as pages:
                     async for page in pages:
                         version = page.metadata.resource_version
-                await self._discover(tasks)
+                changed.set()
                 async with self._client.watch(_CRDS, {"resourceVersion": version}, _METADATA) as events:
+                    failures = 0
                     async for event in events:
                         if event.type != "BOOKMARK":
-                            await asyncio.sleep(_SETTLE)
-                            await self._discover(tasks)
-            await asyncio.sleep(_RETRY)
+                            changed.set()
+            except SourceError as error:
+                failures += 1
+                wait = max(wait, self._timing.wait_after(failures))
+                if failures == 1:
+                    _log.warning("%s: %s; kinds that come and go are not heard of", _CRDS, error)
+            await asyncio.sleep(wait)
+
+    async def _keep_discovering(self, changed: asyncio.Event, tasks: asyncio.TaskGroup) -> None:
+        failures = 0
+        while True:
+            await changed.wait()
+            changed.clear()
+            await asyncio.sleep(_SETTLE)
+            try:
+                await self._discover(tasks)
+                failures = 0
+            except SourceError as error:
+                failures += 1
+                wait = self._timing.wait_after(failures)
+                _log.warning("the kinds that are served cannot be told: %s; trying again in %.1f s", error, wait)
+                await asyncio.sleep(wait)
+                changed.set()
 
     async def _discover(self, tasks: asyncio.TaskGroup) -> None:
         before = {name: one.resource for name, one in self._reflectors.items()}
