@@ -5,7 +5,7 @@
     flags         Envoy's response flags: stage, meaning
     causes        what can have gone wrong: title, link, kinds of objects at fault, first question, remedy
     rules         which cause an entry tells of: tables over details, transport failures, flags
-    subjects      whom an entry is about: Service, subset, host, policy, by the names that it holds
+    subjects      whom an entry is about: Service, subset, host, by the names that it holds
     requests      lines of one request or connection from several proxies, put together
     groups        thousands of entries as a few causes
     candidates    objects that may be behind a group, by its host

@@ -15,7 +15,7 @@ from mizzen.diagnose.access_logs import candidates
 from mizzen.diagnose.access_logs.addresses import host_asked, host_of, port_of
 from mizzen.diagnose.access_logs.groups import Group
 from mizzen.diagnose.access_logs.lines import Entry
-from mizzen.diagnose.access_logs.subjects import parse_rule
+from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.trace import walk
 from mizzen.diagnose.trace.request import Request
 from mizzen.diagnose.trace.verdict import Cause, Trace

@@ -1,4 +1,4 @@
-"""Whom an entry is about: the Service with port and subset, the host that was asked for, the policy.
+"""Whom an entry is about: the Service with port and subset, the host that was asked for.
 
 In: entries. Out: `Subject`. A cluster's name says it outright; a server's log has it in the server name of the mesh's
 mutual TLS. Of plain text, the entries of other proxies tell which host an authority or an endpoint belongs to: `Hosts`
@@ -14,7 +14,6 @@ from mizzen.diagnose.access_logs.addresses import host_asked, host_of, port_of
 from mizzen.diagnose.access_logs.lines import Entry
 from mizzen.model import names
 
-_POLICY = re.compile(r"ns\[(?P<namespace>[^\]]*)\]-policy\[(?P<name>[^\]]*)\]-rule\[(?P<rule>\d+)\]")
 _SERVICE = re.compile(r"^(?P<name>[^.]+)\.(?P<namespace>[^.]+)\.svc\.")
 
 
@@ -47,22 +46,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         port = f":{self.port}" if self.port else ""
         subset = f" subset {self.subset}" if self.subset else ""
         return (names.bracketed(self.short) or "-") + port + subset
-
-
-class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule of an AuthorizationPolicy, as RBAC names it."""
-
-    namespace: str
-    name: str
-    rule: int
-
-
-def parse_rule(text: str) -> PolicyRule | None:
-    """The rule that RBAC's details name; None for `none` and for rules of other makers."""
-    found = _POLICY.search(text)
-    if found is None:
-        return None
-    return PolicyRule(namespace=found["namespace"], name=found["name"], rule=int(found["rule"]))
 
 
 class Hosts:

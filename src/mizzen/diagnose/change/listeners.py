@@ -11,6 +11,7 @@ from mizzen.diagnose.change import routes
 from mizzen.diagnose.change.changes import Change, changed, generic, plural, worded
 from mizzen.diagnose.change.fields import canonical, differences, show
 from mizzen.diagnose.dump import Json
+from mizzen.diagnose.policy_rules import parse_rule
 
 _MANAGER = ".http_connection_manager."
 _RBAC = ".rbac."
@@ -212,8 +213,8 @@ def _policies(config: Json) -> dict[str, str]:
 
 def _policy_name(name: str) -> str:
     """`ns[foo]-policy[bar]-rule[0]` as `foo/bar rule 0`."""
-    parts = [part.partition("[")[2] for part in name.split("]")]
-    return f"{parts[0]}/{parts[1]} rule {parts[2]}" if len(parts) == 4 and name.startswith("ns[") else name
+    parts = parse_rule(name) if name.startswith("ns[") else None
+    return f"{parts.namespace}/{parts.name} rule {parts.rule}" if parts is not None else name
 
 
 def _rule_texts(old: dict[str, str], new: dict[str, str]) -> Iterator[str]:

@@ -14,7 +14,8 @@ import msgspec
 from mizzen import protos
 from mizzen.api.meta import Key
 from mizzen.compile.routes import matches
-from mizzen.diagnose.expectations.seen import Seen, rule_of
+from mizzen.diagnose.expectations.seen import Seen
+from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.trace.verdict import Cause, Visit
 from mizzen.diagnose.trace.world import World
 from mizzen.incremental import Index
@@ -175,5 +176,5 @@ def _rules(world: World) -> Iterator[Item]:
 
 
 def _rule(visit: Visit, known: Mapping[Any, Item]) -> Item | None:
-    parsed = rule_of(visit.name)
+    parsed = parse_rule(visit.name)
     return known.get((("AuthorizationPolicy", parsed[0], parsed[1]), f"rules[{parsed[2]}]")) if parsed else None

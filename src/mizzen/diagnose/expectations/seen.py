@@ -4,18 +4,17 @@ In: a world and a `Trace`. Out: `Seen`. The destination is that of the last clus
 proxy; the workloads are all that its endpoints belong to, since any of them may be chosen.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.trace import actions, endpoints
 from mizzen.diagnose.trace.request import Message, Request
 from mizzen.diagnose.trace.verdict import Trace, Visit
 from mizzen.diagnose.trace.world import World
 from mizzen.model import names
 
-_RULE = re.compile(r"ns\[(?P<namespace>.*?)\]-policy\[(?P<name>.*?)\]-rule\[(?P<rule>\d+)\]")
 _OWN = ("x-forwarded-for", "x-forwarded-proto", "x-envoy-", "x-request-id", "x-b3-", "traceparent", "tracestate")
 """What proxies add of their own accord; nobody configured it by a route."""
 
@@ -85,17 +84,11 @@ def look(world: World, request: Request, trace: Trace) -> Seen:
     )
 
 
-def rule_of(name: str) -> tuple[str, str, int] | None:
-    """Namespace, name and number of the rule that Envoy calls so."""
-    found = _RULE.search(name)
-    return (found["namespace"], found["name"], int(found["rule"])) if found else None
-
-
 def policy_of(trace: Trace) -> str:
     """The rule that decided, as `NAMESPACE/NAME[RULE]`; `none` where it is denied as none allows it."""
-    rule = rule_of(trace.policy)
+    rule = parse_rule(trace.policy)
     if rule is not None and not (trace.outcome == "denied" and trace.details.endswith("[none]")):
-        return f"{rule[0]}/{rule[1]}[{rule[2]}]"
+        return f"{rule.namespace}/{rule.name}[{rule.rule}]"
     return "none" if trace.outcome == "denied" and trace.link == "policy" else ""
 
 

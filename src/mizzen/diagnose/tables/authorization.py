@@ -4,12 +4,12 @@ In: the ListenersConfigDump section. Out: one row an action and policy with the 
 requests and of connections count alike, in all filter chains but the default ones; so does istioctl.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Dump, Json
+from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.table import Table
 
 COLUMNS = ("ACTION", "AuthorizationPolicy", "RULES")
@@ -18,18 +18,17 @@ _ACTIONS = ("DENY", "ALLOW", "LOG", "CUSTOM")
 _NUMBERED = {0: "ALLOW", 1: "DENY", 2: "LOG"}
 _CUSTOM = "istio-ext-authz-"
 _ANONYMOUS = "_anonymous_match_nothing_"
-_ID = re.compile(r"ns\[(?P<namespace>[^\]]*)\]-policy\[(?P<name>[^\]]*)\]-rule\[(?P<rule>[^\]]*)\]")
 
 
 class _Rule(NamedTuple):
     action: str
     policy: str
-    rule: str
+    rule: int
 
 
 def build_table(source: Dump) -> Table:
     """The table; nothing but its header where nothing is enforced."""
-    rules: dict[tuple[str, str], set[str]] = {}
+    rules: dict[tuple[str, str], set[int]] = {}
     for found in _find_rules(source):
         rules.setdefault((found.action, found.policy), set()).add(found.rule)
     ordered = sorted(rules, key=lambda key: (_ACTIONS.index(key[0]), key[1]))
@@ -60,7 +59,7 @@ def _rules(config: Json) -> Iterator[_Rule]:
         action = _action(enforced)
         policies = dump.message(enforced, "policies")
         if not policies:
-            yield _Rule(action, _ANONYMOUS, "0")
+            yield _Rule(action, _ANONYMOUS, 0)
         for name in policies:
             yield _parse(action, name)
     for name in dump.message(config, "shadow_rules", "policies"):
@@ -76,7 +75,7 @@ def _action(rules: Json) -> str:
 
 def _parse(action: str, name: str) -> _Rule:
     """A name that is not the control plane's stands for itself, as one rule."""
-    parts = _ID.search(name)
+    parts = parse_rule(name)
     if parts is None:
-        return _Rule(action, name, "0")
-    return _Rule(action, f"{parts['name']}.{parts['namespace']}", parts["rule"])
+        return _Rule(action, name, 0)
+    return _Rule(action, f"{parts.name}.{parts.namespace}", parts.rule)
