@@ -11,6 +11,7 @@ import msgspec
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.trace import matchers
+from mizzen.model.names import is_ip
 
 _HEALTHY = ("", "UNKNOWN", "HEALTHY")
 _DEFAULT_PANIC = 50.0
@@ -125,7 +126,7 @@ def _hosts(assignment: Json) -> list[Host]:
         for entry in dump.items(group, "lb_endpoints"):
             socket = dump.message(entry, "endpoint", "address", "socket_address")
             address = dump.text(socket, "address")
-            is_name = bool(address) and not _is_ip(address)
+            is_name = bool(address) and not is_ip(address)
             found.append(
                 Host(
                     address="" if is_name else address,
@@ -139,7 +140,3 @@ def _hosts(assignment: Json) -> list[Host]:
                 )
             )
     return found
-
-
-def _is_ip(text: str) -> bool:
-    return ":" in text or text.replace(".", "").isdigit()

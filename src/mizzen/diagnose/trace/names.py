@@ -5,7 +5,6 @@ the pod's DNS, else the cluster's DNS (Services, headless ones by their pods), e
 known. `behind` is what kube-proxy does for those without a sidecar.
 """
 
-import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from mizzen.api.kube.services import EndpointSlice, Service
 from mizzen.api.meta import Key
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.incremental import Index
+from mizzen.model.names import is_ip
 
 _services = Index("Service", "all traced", lambda _key, _service: ((),))
 _slices = Index(
@@ -47,18 +47,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     port: int
 
 
-def is_address(host: str) -> bool:
-    """Whether the host is an IP address."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def resolve(world: World, pod: Workload | None, host: str) -> Resolved:
     """What the host means to a program in the pod, or outside."""
-    if is_address(host):
+    if is_ip(host):
         return Resolved(addresses=(host,), how="is an address")
     name = host.lower().rstrip(".")
     if pod is not None and name == _LOCALHOST:

@@ -4,7 +4,6 @@ In: a URL or `host:port`, headers as typed, and the source. Out: `Request`, whic
 HTTP request as it stands at one moment of its way, with the changes that routes make to it.
 """
 
-import ipaddress
 import math
 import re
 import urllib.parse
@@ -13,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mizzen.errors import DecodeError
+from mizzen.model.names import is_ip
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -191,19 +191,11 @@ def _complaints(request: Request) -> Iterator[tuple[str, str]]:
         yield f"{request.method!r} is no HTTP method", "method"
     for field in ("address", "client"):
         text = getattr(request, field)
-        if text and not _is_address(text):
+        if text and not is_ip(text):
             yield f"{text!r} is no IP address", field
     for name, value in request.headers:
         if not _TOKEN.fullmatch(name.removeprefix(":")) or _BREAKS.search(value):
             yield f"{name!r}: {value!r} is no header", "headers"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def parse_headers(texts: Iterable[str]) -> Pairs:

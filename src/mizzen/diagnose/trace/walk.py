@@ -18,6 +18,7 @@ from mizzen.diagnose.trace.verdict import NO_FLAG, Answer, Link, Passage, Trace
 from mizzen.diagnose.trace.wire import SOMEBODY, Certificate, Hello, Wire
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.errors import MizzenError
+from mizzen.model.names import is_ip
 
 OUTSIDE = "outside"
 GATEWAY = "gateway/"
@@ -158,7 +159,7 @@ class _Walk:
         )
 
     def _server_name(self) -> str:
-        return "" if names.is_address(self.request.host) else self.request.host
+        return "" if is_ip(self.request.host) else self.request.host
 
     def _hop(self, pod: Workload, wire: Wire, journal: Journal, *, is_inbound: bool = False) -> Hop:
         def arrive(onward: Wire, notes: Journal) -> Answer:
@@ -307,7 +308,7 @@ class _Walk:
         known = names.service_at(self.world, wire.address) if wire.address else None
         if known is not None:
             return self._by_kube_proxy(known, wire, journal)
-        if wire.address and not names.is_address(wire.address):
+        if wire.address and not is_ip(wire.address):
             own = names.resolve(self.world, None, wire.address)
             if own.addresses:
                 return self._arrive(msgspec.structs.replace(wire, address=own.addresses[0]), journal)
