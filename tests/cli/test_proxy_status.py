@@ -170,6 +170,22 @@ def test_explain_tells_fault_evidence_and_drift(plane: str, tmp_path: pathlib.Pa
     assert "cart-0.shop holds other clusters than it would be sent: `mizzen proxy-status cart-0.shop`" in text
 
 
+@pytest.mark.parametrize("written", [("cart-0",), ("cart-0.shop",), ("sts/cart", "-n", "shop")])
+def test_explain_of_one_proxy_takes_it_as_people_write_it(
+    plane: str, tmp_path: pathlib.Path, written: tuple[str, ...]
+) -> None:
+    admin = tmp_path / "admin.sock"
+    with on_socket(admin, Answers({"/config_dump": envoy_side({"connect_timeout": "5s"})})):
+        pods = [cli_runs.pod("cart-0", "shop", admin), cli_runs.pod("gone-0", "shop", tmp_path / "none.sock")]
+        mesh = cli_runs.write_mesh(tmp_path / "shop", pods=pods, monitoring=plane)
+        document = json.loads(ps(*written, "--explain", "--mesh", mesh, "-o", "json"))
+        absent = json.loads(ps("gone-0", "--explain", "--mesh", mesh, "-o", "json"))
+
+    assert {(each["type"], each["state"]) for each in document["findings"]} >= {("RDS", "ERROR"), ("LDS", "STALE")}
+    assert document["drift"] == {"cart-0.shop": ["clusters"]}
+    assert [(each["state"], each["proxies"]) for each in absent["findings"]] == [("NOT CONNECTED", ["gone-0.shop"])]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -6,7 +6,7 @@ In: a pod of the local mesh, a pod that a control plane serves (`--monitoring`, 
 
 import click
 
-from mizzen.cli import options, render, targets, views
+from mizzen.cli import options, planes, render, targets
 from mizzen.cli.flags import Command
 from mizzen.cli.groups import AliasGroup
 from mizzen.cli.reach import Reach, reach_options
@@ -34,8 +34,9 @@ def check(pods: tuple[str, ...], file: str, namespace: str, reach: Reach) -> Non
         raise MizzenError(f"expecting pod name or config dump, found: {len(pods) + bool(file)}")
     if file:
         found = dump.parse_dump(targets.read_file(file))
-    elif views.names_control_plane(reach):
-        found = views.find_sent(reach, targets.qualify(pods[0], namespace or options.DEFAULT_NAMESPACE))
+    elif reach.names_control_plane:
+        name = targets.qualify(pods[0], namespace or options.DEFAULT_NAMESPACE)
+        found = planes.find_sent(planes.find_planes(reach), name)
     else:
         proxy = targets.find_proxy(pods[0], namespace=namespace, mesh=reach.mesh)
         found = dump.parse_dump(proxy.get("config_dump"))

@@ -17,6 +17,7 @@ from mizzen.errors import MizzenError
 
 ABSENT = "Proxy not connected to this Pilot instance"
 UNKNOWN_PAGE = "404 page not found"
+UNSENT = "unable to find config dump in Istiod responses"
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +74,15 @@ def find_planes(reach: Reach) -> list[Plane]:
     if reach.access is not None:
         return [AdsPlane(reach.access)]
     return [HttpPlane(plane) for plane in targets.find_control_planes(mesh=reach.mesh, addresses=reach.monitoring)]
+
+
+def find_sent(planes: Sequence[Plane], proxy: str) -> dump.Dump:
+    """What the first control plane that knows the proxy sent it."""
+    for plane in planes:
+        found = plane.sent(proxy)
+        if found is not None:
+            return found
+    raise MizzenError(UNSENT)
 
 
 class HttpPlane:

@@ -13,7 +13,7 @@ import click
 
 from mizzen.cli import options, render, targets
 from mizzen.cli.flags import Command
-from mizzen.cli.planes import Plane, find_planes
+from mizzen.cli.planes import Plane, find_planes, find_sent
 from mizzen.cli.reach import Reach, reach_options
 from mizzen.errors import MizzenError, UsageError
 
@@ -51,7 +51,7 @@ def proxy_status(
     if not pod:
         raise MizzenError("proxy-status --file requires the name of the proxy that the file is from")
     name, actual = _actual(pod, file=file, namespace=namespace, mesh=reach.mesh)
-    _print_difference(_sent(planes, name), actual)
+    _print_difference(find_sent(planes, name), actual)
 
 
 def _list(planes: Sequence[Plane], *, verbosity: int | None, output: str, namespace: str) -> None:
@@ -84,15 +84,6 @@ def _actual(reference: str, *, file: str, namespace: str, mesh: str) -> "tuple[s
         return proxy.name, dump.parse_dump(proxy.get("config_dump"))
     except MizzenError as unreachable:
         raise MizzenError(f"could not contact sidecar: {unreachable}") from unreachable
-
-
-def _sent(planes: Sequence[Plane], name: str) -> "Dump":
-    """The dump of the first control plane that knows the proxy."""
-    for plane in planes:
-        found = plane.sent(name)
-        if found is not None:
-            return found
-    raise MizzenError("unable to find config dump in Istiod responses")
 
 
 def _print_difference(sent: "Dump", actual: "Dump") -> None:

@@ -25,6 +25,11 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     access: ads.Access | None = None
     """The one control plane to ask over ADS."""
 
+    @property
+    def names_control_plane(self) -> bool:
+        """Whether control planes are named, rather than left to the local mesh."""
+        return bool(self.monitoring or self.access)
+
 
 def reach_options(function: F) -> F:
     """The flags; the command is given `reach`, a `Reach`."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from mizzen.cli import render, targets
-from mizzen.cli.planes import Plane, Statuses
+from mizzen.cli import options, render, targets
+from mizzen.cli.planes import Plane, Statuses, find_sent
 from mizzen.cli.reach import Reach
 from mizzen.errors import MizzenError
 
@@ -29,7 +29,7 @@ def explain(planes: Sequence[Plane], pod: str, *, namespace: str, reach: Reach, 
     from mizzen.diagnose.sync_causes import scope, text
 
     expected = _expected(reach, namespace)
-    only = _full_name(pod, expected, namespace)
+    only = _full_name(pod, namespace, reach)
     statuses = [plane.statuses("" if only else namespace) for plane in planes]
     connected = {proxy.name for answer in statuses for proxy in answer.proxies}
     now = datetime.datetime.now(datetime.UTC)
@@ -68,17 +68,19 @@ def _told(plane: Plane, answer: Statuses, now: datetime.datetime) -> "Told":
 
 def _expected(reach: Reach, namespace: str) -> list[str]:
     """The pods of the local mesh that have a proxy; nobody tells of other meshes."""
-    if reach.monitoring or reach.access is not None:
+    if reach.names_control_plane:
         return []
     pods = targets.read_state(reach.mesh).pods
     return [f"{pod.name}.{pod.namespace}" for pod in pods if pod.admin and namespace in ("", pod.namespace)]
 
 
-def _full_name(pod: str, expected: Iterable[str], namespace: str) -> str:
+def _full_name(pod: str, namespace: str, reach: Reach) -> str:
+    """`POD.NAMESPACE` of the proxy that was named; empty where none was."""
     if not pod:
         return ""
-    named = targets.qualify(pod, namespace)
-    return next((name for name in expected if named == name), named)
+    if reach.names_control_plane:
+        return targets.qualify(pod, namespace or options.DEFAULT_NAMESPACE)
+    return targets.find_proxy(pod, namespace=namespace, mesh=reach.mesh).name
 
 
 def _suspects(findings: "Iterable[Finding]") -> list[str]:
@@ -94,14 +96,14 @@ def _drift(
     from mizzen.diagnose import diff, dump
 
     found: dict[str, list[str]] = {}
+    known = set(expected)
     for name in names:
-        if name not in set(expected):
+        if name not in known:
             continue
         try:
             actual = dump.parse_dump(targets.find_proxy(name, namespace="", mesh=reach.mesh).get("config_dump"))
-            sent = next((told for plane in planes if (told := plane.sent(name)) is not None), None)
+            sent = find_sent(planes, name)
         except MizzenError:
             continue
-        if sent is not None:
-            found[name] = [each.kind.lower() for each in diff.compare(sent, actual) if each.difference]
+        found[name] = [each.kind.lower() for each in diff.compare(sent, actual) if each.difference]
     return found

@@ -89,8 +89,8 @@ class View:
         if not pods.has_proxy(pod):
             return None
         name = f"{pod.metadata.name}.{pod.metadata.namespace}"
-        if names_control_plane(self._request.reach):
-            return find_sent(self._request.reach, name)
+        if self._request.reach.names_control_plane:
+            return planes.find_sent(planes.find_planes(self._request.reach), name)
         if self._state is not None:
             return dump.parse_dump(targets.find_proxy(name, namespace="", mesh=self._request.mesh).get("config_dump"))
         return self._compiled(pod)
@@ -145,20 +145,6 @@ def _hint(objects: "Mapping[Key, Any]", kind: str, name: str, namespace: str) ->
     return f" in namespace {namespace}" + (f"; there are {shown}" if shown else f"; there is no {kind} at all")
 
 
-def names_control_plane(reach: Reach) -> bool:
-    """Whether the command line names a control plane, rather than leaving it to the local mesh."""
-    return bool(reach.monitoring or reach.access)
-
-
-def find_sent(reach: Reach, name: str) -> "Dump":
-    """What the first control plane that knows the proxy sent it."""
-    for plane in planes.find_planes(reach):
-        found = plane.sent(name)
-        if found is not None:
-            return found
-    raise MizzenError("unable to find config dump in Istiod responses")
-
-
 def read_sent(monitoring: Sequence[str], name: str, *, with_endpoints: bool = False) -> bytes:
     """The dump of what the first control plane that knows the proxy sent it."""
     query = f"debug/config_dump?proxyID={name}" + ("&include_eds=true" if with_endpoints else "")
@@ -167,7 +153,7 @@ def read_sent(monitoring: Sequence[str], name: str, *, with_endpoints: bool = Fa
             return plane.get(query)
         except targets.NotConnected:
             continue
-    raise MizzenError("unable to find config dump in Istiod responses")
+    raise MizzenError(planes.UNSENT)
 
 
 def read_objects(paths: Sequence[str]) -> "Contents":
