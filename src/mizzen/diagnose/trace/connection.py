@@ -42,11 +42,12 @@ def serve(hop: Hop, chosen: listeners.Chosen) -> Answer:
 
 
 def _no_chain(hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen, listener: Json) -> Answer:
-    others = tuple(filter_chains.describe(c) for c in _same_port(listener, seen.port))
+    there = filter_chains.by_port(list(dump.items(listener, "filter_chains")), seen)
+    others = tuple(filter_chains.describe(c) for c in there)
     hop.journal.note(hop.side, "filter_chain", found.failed, state="fails", passed_over=others[:8])
     hop.journal.first_log = (0, "NR", _NO_CHAIN)
     plain = hop.wire.hello is None
-    reason, about = _why_no_chain(hop, found, seen, listener)
+    reason, about = _why_no_chain(hop, found, seen, there)
     return Answer(
         kind="closed" if plain else "tls",
         flag="NR",
@@ -61,10 +62,9 @@ def _no_chain(hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen, li
 
 
 def _why_no_chain(
-    hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen, listener: Json
+    hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen, there: list[Json]
 ) -> tuple[str, tuple[str, ...]]:
     """In words, and what the cause is looked for by: at a sidecar it is TLS that the two sides see differently."""
-    there = _same_port(listener, seen.port)
     secured = [c for c in there if tls.server(hop.world, hop.pod, hop.held, c) is not None]
     if not hop.is_inbound or not secured:
         return found.failed, ("sni", seen.server_name)
@@ -73,12 +73,6 @@ def _why_no_chain(
         return reason, ("strict", hop.side)
     takes = "plain text or the mesh's mutual TLS" if len(secured) < len(there) else "the mesh's mutual TLS only"
     return f"{hop.side} takes {takes} on port {seen.port}, and the client speaks other TLS", ("tls", hop.side)
-
-
-def _same_port(listener: Json, port: int) -> list[Json]:
-    chains = list(dump.items(listener, "filter_chains"))
-    own = [c for c in chains if dump.number(c, "filter_chain_match", "destination_port") == port]
-    return own or [c for c in chains if not dump.number(c, "filter_chain_match", "destination_port")]
 
 
 def _note_chain(hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen) -> None:

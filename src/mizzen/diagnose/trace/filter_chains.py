@@ -59,7 +59,8 @@ def _match(chain: Json) -> Json:
     return dump.message(chain, "filter_chain_match")
 
 
-def _by_port(chains: list[Json], seen: Seen) -> list[Json]:
+def by_port(chains: list[Json], seen: Seen) -> list[Json]:
+    """The chains for the connection's port; without any those for all ports."""
     own = [c for c in chains if dump.number(_match(c), "destination_port") == seen.port]
     return own or [c for c in chains if not dump.number(_match(c), "destination_port")]
 
@@ -114,6 +115,10 @@ def _name_forms(name: str) -> Iterable[str]:
         position = name.find(".", position + 1)
 
 
+def _word(seen: Seen) -> str:
+    return "TLS" if seen.transport == "tls" else "plain text"
+
+
 def _by_transport(chains: list[Json], seen: Seen) -> list[Json]:
     own = [c for c in chains if dump.text(_match(c), "transport_protocol") == seen.transport]
     return own or [c for c in chains if not dump.text(_match(c), "transport_protocol")]
@@ -152,10 +157,10 @@ def _by_source_port(chains: list[Json], seen: Seen) -> list[Json]:
 
 
 _STAGES: tuple[tuple[Callable[[Seen], str], Callable[[list[Json], Seen], list[Json]]], ...] = (
-    (lambda s: f"destination port {s.port}", _by_port),
+    (lambda s: f"destination port {s.port}", by_port),
     (lambda s: f"destination {s.address}", _by_address),
     (lambda s: f"server name {s.server_name or '(none)'}", _by_server_name),
-    (lambda s: "TLS" if s.transport == "tls" else "plain text", _by_transport),
+    (_word, _by_transport),
     (lambda s: f"application protocols {', '.join(s.protocols) or '(none)'} in {_word(s)}", _by_protocols),
     (lambda s: f"direct source {s.source}", _by_direct_source),
     (lambda _: "sources of this type", _by_source_type),
@@ -164,24 +169,16 @@ _STAGES: tuple[tuple[Callable[[Seen], str], Callable[[list[Json], Seen], list[Js
 )
 
 
-def _word(seen: Seen) -> str:
-    return "TLS" if seen.transport == "tls" else "plain text"
-
-
 def describe(chain: Json) -> str:
     """The conditions of a chain in few words."""
     match = _match(chain)
+    names, words = dump.texts(match, "server_names"), dump.texts(match, "application_protocols")
+    ranges = dump.items(match, "prefix_ranges")
     parts = [
         f"port {dump.number(match, 'destination_port')}" if dump.number(match, "destination_port") else "",
-        ", ".join(f"{dump.text(r, 'address_prefix')}/{dump.number(r, 'prefix_len')}" for r in _ranges(match)),
-        f"SNI {', '.join(dump.texts(match, 'server_names'))}" if dump.texts(match, "server_names") else "",
+        ", ".join(f"{dump.text(r, 'address_prefix')}/{dump.number(r, 'prefix_len')}" for r in ranges),
+        f"SNI {', '.join(names)}" if names else "",
         dump.text(match, "transport_protocol"),
-        f"ALPN {', '.join(dump.texts(match, 'application_protocols'))}"
-        if dump.texts(match, "application_protocols")
-        else "",
+        f"ALPN {', '.join(words)}" if words else "",
     ]
     return "; ".join(part for part in parts if part) or "everything"
-
-
-def _ranges(match: Json) -> list[Json]:
-    return list(dump.items(match, "prefix_ranges"))

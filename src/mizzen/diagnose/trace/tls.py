@@ -8,7 +8,7 @@ import msgspec
 
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
-from mizzen.diagnose.trace import certificates, matchers
+from mizzen.diagnose.trace import certificates, matchers, virtual_hosts
 from mizzen.diagnose.trace.certificates import Roots
 from mizzen.diagnose.trace.verdict import Link
 from mizzen.diagnose.trace.wire import Certificate, Checks, Hello
@@ -90,7 +90,7 @@ def client(world: World, pod: Workload, held: Holdings, cluster: Json, metadata:
     options = dump.message(cluster, "typed_extension_protocol_options", _HTTP_OPTIONS, "upstream_http_protocol_options")
     server_name = dump.text(context, "sni")
     if not server_name and options.get("autoSni") is True:
-        server_name = authority.rpartition(":")[0] if authority.rpartition(":")[2].isdigit() else authority
+        server_name = virtual_hosts.strip_port(authority)
     own, absent = _certificate(world, pod, held, common)
     roots, names, lost = _validation(held, common)
     if options.get("autoSanValidation") is True and roots.kind != "none":
