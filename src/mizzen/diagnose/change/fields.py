@@ -6,7 +6,7 @@ by name where they have names, else by their longest common run, so that one ite
 
 import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -57,16 +57,21 @@ def equivalent(value: Any) -> str:
     return canonical(_sorted(value))
 
 
+def without(message: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The message without these fields."""
+    return {name: value for name, value in message.items() if name not in names}
+
+
 _ZERO_DURATION = "0s"
 
 
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         parts = {name: _sorted(item) for name, item in value.items()}
-        return {name: part for name, part in parts.items() if part and part != _ZERO_DURATION} or None
+        return {name: part for name, part in parts.items() if part} or None
     if isinstance(value, list):
         return sorted((_sorted(item) for item in value), key=canonical) or None
-    return value or None
+    return None if value == _ZERO_DURATION else value or None
 
 
 def _items(old: list[Any], new: list[Any], path: str) -> Iterator[Field]:
