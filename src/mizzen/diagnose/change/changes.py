@@ -3,7 +3,7 @@
 In: nothing of its own. Out: `Change`, and `generic`, by which a module tells of fields that it has no words for.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -49,6 +49,12 @@ def generic(fields: Iterable[Field]) -> Iterator[str]:
     yield from (str(field) for field in found[:_MOST_FIELDS])
     if len(found) > _MOST_FIELDS:
         yield f"and {len(found) - _MOST_FIELDS} more fields"
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def plural(number: int, noun: str) -> str:

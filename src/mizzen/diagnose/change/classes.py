@@ -12,7 +12,7 @@ import msgspec
 from mizzen.compile import resource
 from mizzen.compile.resource import ResourceSet
 from mizzen.diagnose.change import clusters, endpoints, listeners, routes
-from mizzen.diagnose.change.changes import Change, Kind, generic, plural
+from mizzen.diagnose.change.changes import Change, Kind, few, generic, plural
 from mizzen.diagnose.change.disruption import Forecast, changed_names, forecast
 from mizzen.diagnose.change.fields import differences
 from mizzen.diagnose.change.told import Names, Reader, Told
@@ -165,5 +165,4 @@ def _in_namespace(namespace: str, members: Sequence[Told], everybody: Iterable[T
     if len(whole) == len(members) > 1:
         return f"namespace {namespace} ({len(members)})"
     names = list(dict.fromkeys(told.workload for told in members))
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    return f"{shown} in {namespace}"
+    return f"{few(names, _SHOWN)} in {namespace}"

@@ -11,6 +11,7 @@ from mizzen.diagnose import dump
 from mizzen.diagnose.change.changes import Change, changed, generic, worded
 from mizzen.diagnose.change.fields import differences, show
 from mizzen.diagnose.dump import Json
+from mizzen.model import names
 
 _WORDS = {
     "type": "discovery",
@@ -35,21 +36,25 @@ _UNSAID = ("metadata",)
 
 def describe(name: str) -> str:
     """`HOST:PORT`, with direction and subset where there are such."""
-    parts = name.split("|")
-    if len(parts) != 4:
+    key = _parts(name)
+    if key is None:
         return name
-    direction, port, subset, host = parts
-    where = f"{host}:{port}" if host else f"port {port}"
-    stated = f"{where} subset {subset}" if subset else where
-    return stated if direction == "outbound" else f"{direction} {stated}"
+    where = f"{key.host}:{key.port}" if key.host else f"port {key.port}"
+    stated = f"{where} subset {key.subset}" if key.subset else where
+    return stated if key.direction == names.OUTBOUND else f"{key.direction} {stated}"
+
+
+def _parts(name: str) -> names.SubsetKey | None:
+    """None also for the twins of clusters that gateways choose by server name: each goes by its own name."""
+    return names.parse_subset_key(name) if "|" in name else None
 
 
 def compare(name: str, old: Json | None, new: Json | None) -> Iterator[Change]:
     """What changes for this cluster."""
     subject = describe(name)
     if old is None or new is None:
-        gone = new is None and bool(name.count("|") == 3 and name.split("|")[2])
-        text = "subset gone" if gone else ""
+        key = _parts(name)
+        text = "subset gone" if new is None and key is not None and key.subset else ""
         yield Change(kind="cluster", subject=subject, action="added" if old is None else "removed", text=text)
         return
     yield from changed("cluster", subject, worded(_texts(old, new), old, new))

@@ -18,6 +18,7 @@ import msgspec
 
 from mizzen.compile import resource
 from mizzen.diagnose.change import fields, listeners
+from mizzen.diagnose.change.changes import few
 from mizzen.diagnose.change.clusters import TLS_FIELDS, describe, tls_mode
 from mizzen.diagnose.change.told import Reader, Told
 from mizzen.diagnose.dump import Json
@@ -34,6 +35,16 @@ Effect = Literal[
     "secrets rotate",
     "extension only",
 ]
+
+
+_EFFECTS: Mapping[str, Effect] = {
+    resource.CLUSTER: "cluster warm-up",
+    resource.ROUTE: "route only",
+    resource.ENDPOINT: "endpoint only",
+    resource.SECRET: "secrets rotate",
+    resource.EXTENSION: "extension only",
+}
+"""Of types that cut nothing, the gravest first."""
 
 
 class ListenerUpdate(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +81,7 @@ class ListenerUpdate(msgspec.Struct, frozen=True, kw_only=True):
             return f"{where} is new"
         if not self.drained:
             return f"{where} changes in place, no chain that is in use"
-        return f"{where} changes in place: connections of {_few(self.drained)} drain, of {self.kept} other chains stay"
+        return f"{where} changes in place: connections of {few(self.drained)} drain, of {self.kept} other chains stay"
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,11 +103,6 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     def updates(self) -> Mapping[str, ListenerUpdate]:
         """Changed listeners by name."""
         return {each.name: each for each in self.listeners}
-
-
-def _few(titles: tuple[str, ...]) -> str:
-    shown = ", ".join(titles[:3])
-    return f"{shown} and {len(titles) - 3} more" if len(titles) > 3 else shown
 
 
 def update_listener(name: str, old: Json | None, new: Json | None) -> ListenerUpdate:
@@ -144,19 +150,21 @@ def forecast(reader: Reader, old: Told, new: Told) -> Forecast:
     """What becomes of the connections of this proxy."""
     if old.incarnation != new.incarnation:
         return Forecast(effects=("pod replaced",))
-    updates = [
-        update_listener(name, *_both(reader, old, new, resource.LISTENER, name))
-        for name in changed_names(old, new, resource.LISTENER)
-    ]
-    tls = [*_listener_tls(reader, old, new)]
-    warmed = []
-    for name in changed_names(old, new, resource.CLUSTER):
+    changed = {url: changed_names(old, new, url) for url in (resource.LISTENER, *_EFFECTS)}
+    updates, tls, warmed = [], [], []
+    for name in changed[resource.LISTENER]:
+        before, after = _both(reader, old, new, resource.LISTENER, name)
+        updates.append(update_listener(name, before, after))
+        if before is not None and after is not None and _sockets(before) != _sockets(after):
+            tls.append(f"at {name}: what it takes of TLS")
+    tls += [f"secret {name}" for name in changed[resource.SECRET]]
+    for name in changed[resource.CLUSTER]:
         before, after = _both(reader, old, new, resource.CLUSTER, name)
         if before is not None and after is not None:
             warmed.append(describe(name))
             tls += _cluster_tls(name, before, after)
     return Forecast(
-        effects=tuple(_effects(old, new, updates, warmed)),
+        effects=(*_listener_effects(updates), *(effect for url, effect in _EFFECTS.items() if changed[url])),
         listeners=tuple(updates),
         warmed=tuple(warmed),
         tls=tuple(dict.fromkeys(tls)),
@@ -177,23 +185,13 @@ def _both(reader: Reader, old: Told, new: Told, type_url: str, name: str) -> tup
     return reader.printed(old.sets[type_url].get(name)), reader.printed(new.sets[type_url].get(name))
 
 
-def _effects(old: Told, new: Told, updates: list[ListenerUpdate], warmed: list[str]) -> Iterator[Effect]:
+def _listener_effects(updates: list[ListenerUpdate]) -> Iterator[Effect]:
     if any(each.update in ("removed", "replaced") for each in updates):
         yield "new listener"
     if any(each.drained for each in updates):
         yield "chains drain"
     if any(each.update == "added" or (each.update == "in place" and not each.drained) for each in updates):
         yield "in place"
-    if warmed or changed_names(old, new, resource.CLUSTER):
-        yield "cluster warm-up"
-    if changed_names(old, new, resource.ROUTE):
-        yield "route only"
-    if changed_names(old, new, resource.ENDPOINT):
-        yield "endpoint only"
-    if changed_names(old, new, resource.SECRET):
-        yield "secrets rotate"
-    if changed_names(old, new, resource.EXTENSION):
-        yield "extension only"
 
 
 def _cluster_tls(name: str, old: Json, new: Json) -> Iterator[str]:
@@ -203,19 +201,6 @@ def _cluster_tls(name: str, old: Json, new: Json) -> Iterator[str]:
         yield f"to {describe(name)}: whom it expects, or what it shows"
 
 
-def _listener_tls(reader: Reader, old: Told, new: Told) -> Iterator[str]:
-    for name in changed_names(old, new, resource.LISTENER):
-        before, after = _both(reader, old, new, resource.LISTENER, name)
-        if before is None or after is None:
-            continue
-        if _sockets(before) != _sockets(after):
-            yield f"at {name}: what it takes of TLS"
-    for name in changed_names(old, new, resource.SECRET):
-        yield f"secret {name}"
-
-
 def _sockets(listener: Json) -> frozenset[str]:
-    found = []
-    for title, chain in listeners.chains(listener).items():
-        found.append(f"{title} {fields.canonical(chain.get('transportSocket'))}")
-    return frozenset(found)
+    chains = listeners.chains(listener).items()
+    return frozenset(f"{title} {fields.canonical(chain.get('transportSocket'))}" for title, chain in chains)

@@ -18,7 +18,7 @@ _EMPTY: Json = {}
 def compare(name: str, old: Json | None, new: Json | None) -> Iterator[Change]:
     """What changes in this assignment."""
     before, after = _hosts(old or _EMPTY), _hosts(new or _EMPTY)
-    texts = [*_listed("added", [h for h in after if h not in before])]
+    texts = _listed("added", [h for h in after if h not in before])
     texts += _listed("removed", [h for h in before if h not in after])
     stay = [host for host in before if host in after and before[host] != after[host]]
     for field, word in (("healthStatus", "health"), ("loadBalancingWeight", "weight"), ("priority", "priority")):

@@ -4,12 +4,12 @@ In: a listener on both sides. Out: `Change`s. One policy changes every chain of 
 is said once, with their number.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterator
 
 from mizzen.diagnose import dump
 from mizzen.diagnose.change import routes
-from mizzen.diagnose.change.changes import Change, changed, generic, plural, worded
-from mizzen.diagnose.change.fields import canonical, differences, show
+from mizzen.diagnose.change.changes import Action, Change, changed, generic, plural, worded
+from mizzen.diagnose.change.fields import canonical, differences, show, without
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.policy_rules import parse_rule
 
@@ -62,9 +62,9 @@ def _ranges(match: Json) -> list[Json]:
     return list(dump.items(match, "prefix_ranges"))[:_FEW]
 
 
-def _unique(title: str, known: Iterable[str]) -> str:
-    taken, number, found = set(known), 2, title
-    while found in taken:
+def _unique(title: str, known: Container[str]) -> str:
+    number, found = 2, title
+    while found in known:
         found, number = f"{title} #{number}", number + 1
     return found
 
@@ -72,19 +72,14 @@ def _unique(title: str, known: Iterable[str]) -> str:
 def compare(name: str, old: Json | None, new: Json | None) -> Iterator[Change]:
     """What changes for this listener."""
     if old is None or new is None:
-        there = new if old is None else old
-        action = "added" if old is None else "removed"
-        yield Change(
-            kind="listener",
-            subject=subject(name, there or {}),
-            action="added" if old is None else "removed",
-            text=f"{action}: {_purpose(there or {})}",
-        )
+        there = old or new or {}
+        action: Action = "added" if old is None else "removed"
+        text = f"{action}: {_purpose(there)}"
+        yield Change(kind="listener", subject=subject(name, there), action=action, text=text)
         return
-    own = {field for field in (*old, *new) if field not in CHAINS}
     texts = [
         *_chain_texts(chains(old), chains(new)),
-        *generic(differences({f: old.get(f) for f in own}, {f: new.get(f) for f in own})),
+        *generic(differences(without(old, *CHAINS), without(new, *CHAINS))),
         *generic(differences(old.get("filterChainMatcher"), new.get("filterChainMatcher"), "filterChainMatcher")),
     ]
     yield from changed("listener", subject(name, new), texts)
@@ -119,9 +114,7 @@ def _inner_texts(old: Json, new: Json) -> Iterator[str]:
         yield from generic(differences(old.get("transportSocket"), new.get("transportSocket"), "TLS"))
     yield from _filter_lists(old, new, "filters")
     said = ("name", "filters", "transportSocket", "metadata")
-    yield from generic(
-        differences({k: v for k, v in old.items() if k not in said}, {k: v for k, v in new.items() if k not in said})
-    )
+    yield from generic(differences(without(old, *said), without(new, *said)))
 
 
 def _receives(chain: Json) -> str:
@@ -188,9 +181,7 @@ def _managers(old: Json, new: Json) -> Iterator[str]:
     elif before != after:
         yield f"routes {show(dict(before) or 'by discovery')} → {show(dict(after) or 'by discovery')}"
     said = ("httpFilters", "accessLog", "routeConfig")
-    yield from generic(
-        differences({k: v for k, v in old.items() if k not in said}, {k: v for k, v in new.items() if k not in said})
-    )
+    yield from generic(differences(without(old, *said), without(new, *said)))
 
 
 def _names(manager: Json) -> str:

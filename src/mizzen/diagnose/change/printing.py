@@ -7,7 +7,7 @@ with `MARK`, by which the comment is found again.
 import html
 from collections.abc import Iterable, Iterator, Sequence
 
-from mizzen.diagnose.change.changes import plural
+from mizzen.diagnose.change.changes import few, plural
 from mizzen.diagnose.change.classes import ProxyClass
 from mizzen.diagnose.change.probes import Probed
 from mizzen.diagnose.change.report import Report, headline
@@ -100,9 +100,7 @@ def forecast_lines(one: ProxyClass) -> Iterator[str]:
     """What happens to connections, and to TLS."""
     yield from (str(each) for each in one.forecast.listeners if each.cuts)
     if one.forecast.warmed:
-        names = one.forecast.warmed
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        yield f"warms up: {shown}; requests under way go on, idle connections are opened anew"
+        yield f"warms up: {few(one.forecast.warmed)}; requests under way go on, idle connections are opened anew"
     yield from (f"TLS {each}" for each in one.forecast.tls)
 
 

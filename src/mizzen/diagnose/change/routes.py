@@ -10,7 +10,7 @@ from typing import Any
 from mizzen.diagnose import dump
 from mizzen.diagnose.change.changes import Change, changed, generic, worded
 from mizzen.diagnose.change.clusters import describe
-from mizzen.diagnose.change.fields import differences, show
+from mizzen.diagnose.change.fields import differences, show, without
 from mizzen.diagnose.dump import Json
 
 _LAST = "as the last"
@@ -31,17 +31,11 @@ def compare(name: str, old: Json | None, new: Json | None) -> Iterator[Change]:
     before, after = _named(old, "virtual_hosts"), _named(new, "virtual_hosts")
     for host in dict.fromkeys((*before, *after)):
         yield from _compare_hosts(f"{name} {host}", before.get(host), after.get(host))
-    yield from changed(
-        "route", name, generic(differences(_without(old, "virtualHosts"), _without(new, "virtualHosts")))
-    )
+    yield from changed("route", name, generic(differences(without(old, "virtualHosts"), without(new, "virtualHosts"))))
 
 
 def _named(message: Json, field: str) -> dict[str, Json]:
     return {dump.text(each, "name"): each for each in dump.items(message, field)}
-
-
-def _without(message: Json, *fields: str) -> dict[str, Any]:
-    return {name: value for name, value in message.items() if name not in fields}
 
 
 def _compare_hosts(subject: str, old: Json | None, new: Json | None) -> Iterator[Change]:
@@ -74,7 +68,7 @@ def host_texts(old: Json, new: Json) -> Iterator[str]:
         yield f"domains added: {', '.join(come)}"
     if gone:
         yield f"domains removed: {', '.join(gone)}"
-    yield from generic(differences(_without(old, "routes", "domains"), _without(new, "routes", "domains")))
+    yield from generic(differences(without(old, "routes", "domains"), without(new, "routes", "domains")))
 
 
 def _ids(host: Json) -> dict[str, Json]:
@@ -131,7 +125,7 @@ def _route_texts(old: Json, new: Json) -> Iterator[str]:
         if old.get(field) != new.get(field):
             yield from tell(old.get(field), new.get(field))
     said = ("name", "match", "route", *_PARTS, *_UNSAID)
-    yield from generic(differences(_without(old, *said), _without(new, *said)))
+    yield from generic(differences(without(old, *said), without(new, *said)))
 
 
 def _actions(old: Json, new: Json) -> Iterator[str]:
@@ -142,7 +136,7 @@ def _actions(old: Json, new: Json) -> Iterator[str]:
     yield from generic(differences(old.get("retryPolicy"), new.get("retryPolicy"), "retry"))
     yield from generic(differences(old.get("requestMirrorPolicies"), new.get("requestMirrorPolicies"), "mirror"))
     said = ("cluster", "weightedClusters", "retryPolicy", "requestMirrorPolicies", "maxStreamDuration", *_WORDS)
-    yield from generic(differences(_without(old, *said), _without(new, *said)))
+    yield from generic(differences(without(old, *said), without(new, *said)))
 
 
 def _destinations(old: Json, new: Json) -> Iterator[str]:

@@ -18,6 +18,8 @@ def test_clusters_come_and_subsets_go() -> None:
     assert told(None, {}) == ["cluster web.shop:80 subset v1 added"]
     assert told({}, None) == ["cluster web.shop:80 subset v1: subset gone"]
     assert told({}, None, "outbound|80||web.shop") == ["cluster web.shop:80 removed"]
+    twin = "outbound_.80_.v1_.web.shop"
+    assert told({}, None, twin) == [f"cluster {twin} removed"], "not to be taken for the cluster of which it is a twin"
 
 
 def test_policies_are_told_by_their_words() -> None:
