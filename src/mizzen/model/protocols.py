@@ -6,6 +6,8 @@ Golden cases: networking/protocol-selection, networking/se-protocols.
 
 from enum import Enum
 
+from mizzen.api.kube.services import ServicePort
+
 _SNIFF_EXEMPT = frozenset({25, 53, 3306, 27017})
 """Ports whose servers usually speak first: taken as TCP rather than sniffed."""
 
@@ -97,6 +99,11 @@ def parse_port(*, number: int, name: str, transport: str, app_protocol: str | No
     if found.is_auto and number in _SNIFF_EXEMPT:
         return Protocol.TCP
     return found
+
+
+def protocol_of(port: ServicePort) -> Protocol:
+    """The protocol that a port of a Service says."""
+    return parse_port(number=port.port, name=port.name, transport=port.protocol, app_protocol=port.app_protocol or None)
 
 
 def _parse_name(name: str) -> Protocol:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from mizzen.analysis import catalogue, membership
 from mizzen.analysis import settings as analysis_settings
 from mizzen.analysis.findings import Finding, report
-from mizzen.api.kube.services import Service, ServicePort
+from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh
-from mizzen.model.protocols import parse_port
+from mizzen.model.protocols import protocol_of
 
 REMOTE = "RemoteService"
 """The table of other clusters' Services: (REMOTE, namespace, `cluster/name`)."""
@@ -31,7 +31,7 @@ def check_port_names(db: Engine, key: Key) -> tuple[Finding, ...]:
     is_alias = found.spec.type == "ExternalName"
     findings = []
     for index, port in enumerate(found.spec.ports):
-        if not _is_unclear(port) and not (is_alias and port.name == "tcp"):
+        if not protocol_of(port).is_auto and not (is_alias and port.name == "tcp"):
             continue
         path = f"spec.ports[{index}].name" if port.name else f"spec.ports[{index}]"
         if is_alias:
@@ -40,13 +40,6 @@ def check_port_names(db: Engine, key: Key) -> tuple[Finding, ...]:
             args = (port.name, port.port, port.target_port or port.port)
             findings.append(report(catalogue.PORT_NAME_IS_NOT_UNDER_NAMING_CONVENTION, key, *args, path=path))
     return tuple(findings)
-
-
-def _is_unclear(port: ServicePort) -> bool:
-    protocol = parse_port(
-        number=port.port, name=port.name, transport=port.protocol, app_protocol=port.app_protocol or None
-    )
-    return protocol.is_auto
 
 
 @query

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from mizzen.api.kube.services import ServicePort
 from mizzen.api.meta import Key
 from mizzen.api.networking.virtual_service import VirtualService
-from mizzen.diagnose.describe.conditions import Route
 from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.describe.text import name_in
-from mizzen.diagnose.describe.virtual_services import has_only_http
+from mizzen.diagnose.describe.virtual_services import has_only_http, routes_of
 from mizzen.incremental import Engine, Index
 from mizzen.model import protocols, scope, virtual_services, workloads
 from mizzen.model.virtual_services import MESH_GATEWAY, VirtualServiceRef
@@ -35,7 +34,7 @@ def describe_ignored(db: Engine, subject: Subject, port: ServicePort, followed: 
 
 def _is_for_another_port(virtual: VirtualService, port: ServicePort) -> bool:
     """Whether all of its routes ask for other ports."""
-    routes: tuple[Route, ...] = (*virtual.spec.http, *virtual.spec.tls, *virtual.spec.tcp)
+    routes = routes_of(virtual)
     return all(route.match and all(match.port not in (0, port.port) for match in route.match) for route in routes)
 
 
@@ -44,9 +43,7 @@ def _reason(db: Engine, subject: Subject, port: ServicePort, ref: VirtualService
     visible = virtual_services.visible_virtual_services(db, namespace, MESH_GATEWAY)
     if ref not in visible:
         return f"its exportTo leaves out namespace {namespace}"
-    protocol = protocols.parse_port(
-        number=port.port, name=port.name, transport=port.protocol, app_protocol=port.app_protocol or None
-    )
+    protocol = protocols.protocol_of(port)
     virtual = virtual_services.virtual_service(db, ref.key)
     if protocol.is_tcp and virtual is not None and has_only_http(virtual):
         return f"port {port.port} is {protocol.value}, and it has only HTTP routes"

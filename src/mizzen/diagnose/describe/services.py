@@ -17,7 +17,6 @@ from mizzen.diagnose.dump import Dump
 from mizzen.incremental import Engine, Index
 from mizzen.model import mesh, protocols
 from mizzen.model import virtual_services as model_virtual_services
-from mizzen.model.protocols import Protocol
 
 _by_namespace = Index("Service", "for descriptions", lambda key, _service: (key[1],))
 
@@ -59,7 +58,7 @@ def describe_service(db: Engine, subject: Subject, source: Dump | None) -> Itera
 
 
 def _describe_port(port: ServicePort, pod: Pod | None) -> Iterator[str]:
-    protocol = read_protocol(port)
+    protocol = protocols.protocol_of(port)
     unnamed = not port.name and not port.app_protocol
     shown = "auto-detect" if unnamed else "UnsupportedProtocol" if protocol.is_auto else protocol.value
     target = target_port(port, pod) if pod is not None else None
@@ -70,13 +69,6 @@ def _describe_port(port: ServicePort, pod: Pod | None) -> Iterator[str]:
     if protocol.is_auto and not unnamed:
         says = f"appProtocol {quote(port.app_protocol)}" if port.app_protocol else f"name {quote(port.name)}"
         yield f"{INDENT}Note: the {says} is no protocol: it is found by looking at each connection"
-
-
-def read_protocol(port: ServicePort) -> Protocol:
-    """The protocol that a port says."""
-    return protocols.parse_port(
-        number=port.port, name=port.name, transport=port.protocol, app_protocol=port.app_protocol or None
-    )
 
 
 def target_port(port: ServicePort, pod: Pod) -> int | None:

@@ -50,7 +50,7 @@ def describe_virtual_service(virtual: VirtualService, key: Key, target: Target) 
     """The VirtualService and what it does for the target; one made from routes of the Gateway API by their names."""
     yield describe_source(virtual.metadata, "VirtualService", target.namespace)
     verdicts = [
-        _judge(_destinations(route, shares=_is_generated(virtual)), route, key, target) for route in _routes(virtual)
+        _judge(_destinations(route, shares=_is_generated(virtual)), route, key, target) for route in routes_of(virtual)
     ]
     facts = [fact for verdict in verdicts if verdict.reaches for fact in verdict.facts]
     misses = [miss for verdict in verdicts for miss in verdict.misses]
@@ -66,7 +66,8 @@ def describe_virtual_service(virtual: VirtualService, key: Key, target: Target) 
     yield from indent(misses, 2)
 
 
-def _routes(virtual: VirtualService) -> tuple[Route, ...]:
+def routes_of(virtual: VirtualService) -> tuple[Route, ...]:
+    """All its routes, of every kind."""
     return (*virtual.spec.http, *virtual.spec.tls, *virtual.spec.tcp)
 
 
