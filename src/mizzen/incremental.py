@@ -19,7 +19,6 @@ import functools
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
-from mizzen import tables
 from mizzen.tables import Entry, Tables
 from mizzen.tables import Index as Index
 from mizzen.tables import Key as Key
@@ -182,13 +181,7 @@ class Engine:
 
     def lookup(self, index: Index, group: Hashable) -> tuple[Key, ...]:
         """The sorted keys of the inputs under `group`; empty where there are none."""
-        return self._entry((index, group))
-
-    def every(self, table: str) -> tuple[Key, ...]:
-        """The sorted keys of all inputs of a table."""
-        return self._entry(tables.every(table))
-
-    def _entry(self, entry: Entry) -> tuple[Key, ...]:
+        entry = (index, group)
         if not self._stack:
             return self._inputs.entry(entry)
         node = self._nodes.get(entry)

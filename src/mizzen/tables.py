@@ -4,7 +4,6 @@ In: values under tuple keys whose first element names their table. Out: values, 
 and for each change the entries that it made another. An index is built when it is first asked, and kept from then on.
 """
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
@@ -31,12 +30,6 @@ class Index:
 
 Entry = tuple[Index, Hashable]
 """An index and one of its groups: the address of the keys that stand there."""
-
-
-@functools.cache
-def every(table: str) -> Entry:
-    """The one entry that holds all keys of a table."""
-    return Index(table, "all", lambda _key, _value: ((),)), ()
 
 
 class Tables:

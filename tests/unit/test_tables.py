@@ -1,6 +1,6 @@
 """Inputs and indexes: what stands where, and which entries a change makes another."""
 
-from mizzen.tables import Index, Tables, every
+from mizzen.tables import Index, Tables
 
 COLOURS = Index("fruit", "colour", lambda _key, value: value)
 APPLE, PLUM = ("fruit", "apple"), ("fruit", "plum")
@@ -25,13 +25,3 @@ def test_a_change_names_the_entries_that_are_others_and_no_more():
     assert tables.entry((COLOURS, "red")) == (PLUM,)
     assert tables.take(PLUM) == [(COLOURS, "blue"), (COLOURS, "red")]
     assert tables.entry((COLOURS, "red")) == ()
-
-
-def test_every_key_of_a_table_stands_in_one_entry_that_all_share():
-    tables = Tables()
-    tables.put(PLUM, ())
-    tables.put(("nut", "hazel"), ())
-    assert tables.entry(every("fruit")) == (PLUM,)
-    assert tables.put(APPLE, ()) == [every("fruit")]
-    assert tables.entry(every("fruit")) == (APPLE, PLUM)
-    assert tables.put(APPLE, ("red",)) == []

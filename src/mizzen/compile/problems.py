@@ -6,7 +6,8 @@ any proxy asks, and costs no more than the object that changed. Nothing is compi
 one list: remarks, objects that came second where one counts, statuses that say no, and queries that raise.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mizzen.api.kinds import KINDS
@@ -19,8 +20,8 @@ from mizzen.compile.patches import values
 from mizzen.compile.routes.destinations import Place, RouteClient
 from mizzen.compile.routes.virtual_service import routes
 from mizzen.compile.security.authorization import compiled_policy
-from mizzen.incremental import Engine, Index, Raised, attempt, query
-from mizzen.model import mesh, policies, scope, telemetry
+from mizzen.incremental import Engine, Raised, attempt, query
+from mizzen.model import mesh, objects, policies, scope, telemetry
 from mizzen.model.convert.status.objects import STATUSES, status
 from mizzen.model.scope import ScopeId
 from mizzen.model.virtual_services import MESH_GATEWAY, qualify_gateway
@@ -36,12 +37,8 @@ _KINDS = frozenset(kind.name for kind in KINDS)
 @query
 def parts(db: Engine) -> tuple[tuple[str, str], ...]:
     """Kinds and namespaces to examine, each a small piece of work."""
-    objects = ((kind, namespace) for kind, all_of in _all.items() for namespace in _namespaces(db, all_of))
-    return ((mesh.MESH.kind, mesh.MESH.namespace), *objects)
-
-
-def _namespaces(db: Engine, all_of: Index) -> Iterable[str]:
-    return dict.fromkeys(key[1] for key in db.lookup(all_of, ()))
+    spaces = (dict.fromkeys((kind, key.namespace) for key in objects.of_kind(db, kind)) for kind in _CHECKS)
+    return ((mesh.MESH.kind, mesh.MESH.namespace), *itertools.chain.from_iterable(spaces))
 
 
 @query
@@ -50,8 +47,8 @@ def examine(db: Engine, kind: str, namespace: str) -> None:
     if kind == mesh.MESH.kind:
         attempt(_check_formats, db)
         return
-    for key in db.lookup(_by_namespace[kind], namespace):
-        attempt(_examine, db, Key(*key))
+    for key in objects.in_namespace(db, kind, namespace):
+        attempt(_examine, db, key)
 
 
 @query
@@ -188,6 +185,4 @@ _CHECKS: Mapping[str, Callable[[Engine, Key], None]] = {
     **dict.fromkeys(STATUSES, _check_status),
 }
 
-_all = {kind: Index(kind, "all to examine", lambda _key, _value: ((),)) for kind in _CHECKS}
-_by_namespace = {kind: Index(kind, "namespace to examine", lambda key, _value: (key[1],)) for kind in _CHECKS}
 _COMPILED_POLICY = compiled_policy.__wrapped__  # type: ignore[attr-defined]

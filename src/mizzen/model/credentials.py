@@ -13,7 +13,7 @@ import msgspec
 from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.api.networking.traffic_policy import TrafficPolicy
 from mizzen.incremental import Engine, query
-from mizzen.model import destination_rules, gateways, workloads
+from mizzen.model import destination_rules, gateways, objects, workloads
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.workloads import Workload
 
@@ -29,7 +29,7 @@ def may_have_keys(db: Engine, proxy: Proxy) -> bool:
         return False
     own = _own_workload(db, proxy)
     if own is None:
-        return not db.lookup(workloads.pods_by_namespace, proxy.namespace)
+        return not objects.in_namespace(db, "Pod", proxy.namespace)
     if not _is(own, proxy):
         return False
     known = msgspec.structs.replace(gateways.gateway_workload(db, proxy), labels=own.labels)
@@ -52,7 +52,7 @@ def keys_by_rule(db: Engine, proxy: Proxy) -> frozenset[str]:
 @query
 def _named_for(db: Engine, namespace: str, labels: Labels) -> frozenset[str]:
     found: set[str] = set()
-    for key in db.lookup(destination_rules.by_namespace, namespace):
+    for key in objects.in_namespace(db, "DestinationRule", namespace):
         rule: DestinationRule = db.input(key)
         selector = rule.spec.workload_selector
         if selector is not None and workloads.selects(workloads.freeze(selector.match_labels), labels):

@@ -15,7 +15,7 @@ from mizzen.api.meta import Key
 from mizzen.api.networking.destination_rule import DestinationRule, Subset
 from mizzen.api.networking.traffic_policy import TrafficPolicy
 from mizzen.incremental import Engine, Index, query
-from mizzen.model import mesh, names, workloads
+from mizzen.model import mesh, names, objects, workloads
 from mizzen.model.convert import policies
 from mizzen.model.proxy import Labels
 from mizzen.model.services import Audience, audience
@@ -28,7 +28,6 @@ def _group(key: tuple[str, ...], rule: DestinationRule) -> Iterable[tuple[str, s
 
 _by_host = Index("DestinationRule", "namespace and host", _group)
 """Wildcard hosts of a namespace stand together under `*`."""
-by_namespace = Index("DestinationRule", "namespace", lambda key, _rule: (key[1],))
 
 
 class MergedRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +83,7 @@ def selector_labels(db: Engine, namespace: str, labels: Labels) -> Labels:
 @query
 def _selected_names(db: Engine, namespace: str) -> frozenset[str]:
     found: set[str] = set()
-    for key in db.lookup(by_namespace, namespace):
+    for key in objects.in_namespace(db, "DestinationRule", namespace):
         rule: DestinationRule = db.input(key)
         if rule.spec.workload_selector is not None:
             found.update(rule.spec.workload_selector.match_labels)

@@ -18,7 +18,7 @@ from mizzen.api.networking.service_entry import ServiceEntry
 from mizzen.api.networking.service_entry import ServicePort as EntryPort
 from mizzen.api.networking.workload_entry import WorkloadEntry, WorkloadEntrySpec
 from mizzen.incremental import Engine, Index, query
-from mizzen.model import workloads
+from mizzen.model import objects, workloads
 from mizzen.model.proxy import Locality
 from mizzen.model.services import Service, ServiceId, is_port, service, services_of_host
 from mizzen.model.workloads import TLS_MODE, Workload
@@ -172,7 +172,7 @@ def _entry_endpoints_of_kube(db: Engine, found: Service) -> Iterator[Endpoint]:
     """A Kubernetes service with a selector selects the WorkloadEntries of its namespace too."""
     if not found.selector:
         return
-    for _, namespace, name in db.lookup(workloads.entries_by_namespace, found.namespace):
+    for _, namespace, name in objects.in_namespace(db, "WorkloadEntry", found.namespace):
         workload = workloads.entry_workload(db, namespace, name)
         entry: WorkloadEntry = db.input(Key("WorkloadEntry", namespace, name))
         if workload is None or not workloads.selects(found.selector, workload.labels) or not _is_healthy(entry):
@@ -223,7 +223,7 @@ def _service_entry_endpoints(db: Engine, found: Service) -> Iterator[Endpoint]:
 
 def _selected_endpoints(db: Engine, found: Service, port: EntryPort) -> Iterator[Endpoint]:
     number = port.target_port or port.number
-    for _, namespace, name in db.lookup(workloads.pods_by_namespace, found.namespace):
+    for _, namespace, name in objects.in_namespace(db, "Pod", found.namespace):
         pod = workloads.pod_workload(db, namespace, name)
         if pod is None or not workloads.selects(found.selector, pod.labels):
             continue
@@ -236,7 +236,7 @@ def _selected_endpoints(db: Engine, found: Service, port: EntryPort) -> Iterator
                 workload=pod,
                 tls_mode=pod.tls_mode,
             )
-    for _, namespace, name in db.lookup(workloads.entries_by_namespace, found.namespace):
+    for _, namespace, name in objects.in_namespace(db, "WorkloadEntry", found.namespace):
         workload = workloads.entry_workload(db, namespace, name)
         entry: WorkloadEntry = db.input(Key("WorkloadEntry", namespace, name))
         if workload is not None and workloads.selects(found.selector, workload.labels) and _is_healthy(entry):

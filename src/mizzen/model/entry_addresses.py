@@ -9,11 +9,10 @@ import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.api.networking.service_entry import ServiceEntry
-from mizzen.incremental import Engine, Index, query
+from mizzen.incremental import Engine, query
+from mizzen.model import objects
 
 ALLOCATES = "networking.istio.io/enable-autoallocate-ip"
-
-_entries = Index("ServiceEntry", "kind", lambda *_: ((),))
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +29,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 @query
 def entry_keys(db: Engine) -> tuple[Key, ...]:
     """All ServiceEntries."""
-    return tuple(Key(*key) for key in db.lookup(_entries, ()))
+    return objects.of_kind(db, "ServiceEntry")
 
 
 @query

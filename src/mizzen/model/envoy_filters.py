@@ -19,8 +19,8 @@ from mizzen.api.networking.envoy_filter import (
     PatchContext,
     ProxyMatch,
 )
-from mizzen.incremental import Engine, Index, query
-from mizzen.model import attachments, mesh, workloads
+from mizzen.incremental import Engine, query
+from mizzen.model import attachments, mesh, objects, workloads
 from mizzen.model.attachments import Audience
 from mizzen.model.proxy import Kind, Proxy
 
@@ -28,7 +28,6 @@ KIND = "EnvoyFilter"
 MAX_VERSION_PATTERN = 1024
 """Characters; a longer pattern matches no version, as in Istio."""
 
-_by_namespace = Index(KIND, "namespace", lambda key, _filter: (key[1],))
 
 Part = Literal["clusters", "listeners", "routes", "extensions"]
 _PARTS: Mapping[str, Part] = {
@@ -100,7 +99,7 @@ def select(db: Engine, proxy: Proxy) -> Selection:
 
 @query
 def _filters(db: Engine, namespace: str) -> tuple[EnvoyFilter, ...]:
-    return tuple(db.input(Key(*key)) for key in db.lookup(_by_namespace, namespace))
+    return tuple(db.input(key) for key in objects.in_namespace(db, KIND, namespace))
 
 
 def _is_for(envoy_filter: EnvoyFilter, audience: Audience) -> bool:

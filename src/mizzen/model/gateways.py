@@ -14,15 +14,13 @@ import msgspec
 from mizzen.api.meta import Key
 from mizzen.api.networking.gateway import Gateway, Server
 from mizzen.api.problems import Problem
-from mizzen.incremental import Engine, Index, attempt, query
-from mizzen.model import names, targets, workloads
+from mizzen.incremental import Engine, attempt, query
+from mizzen.model import names, objects, targets, workloads
 from mizzen.model.convert.gateways.objects import namespace_gateways
 from mizzen.model.convert.ingress import ingress_gateways
 from mizzen.model.protocols import Protocol, parse_protocol
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.services import is_port
-
-_all = Index("Gateway", "all", lambda _key, _gateway: ((),))
 
 _GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
 _PASSTHROUGH = ("PASSTHROUGH", "AUTO_PASSTHROUGH")
@@ -140,7 +138,7 @@ def gateway_workload(db: Engine, proxy: Proxy) -> GatewayWorkload:
 @query
 def _gateways_by_selector(db: Engine) -> tuple[Gateway, ...]:
     """The Gateways that select workloads by labels: those that users wrote, and those of Ingresses."""
-    written = (db.input(Key(*key)) for key in db.lookup(_all, ()))
+    written = (db.input(key) for key in objects.of_kind(db, "Gateway"))
     return (*written, *(attempt(ingress_gateways, db) or ()))
 
 

@@ -10,20 +10,15 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from mizzen.api.meta import Key
 from mizzen.api.networking.selectors import PolicyTargetReference
 from mizzen.api.policy import AuthorizationPolicy, MutualTLS, PeerAuthentication, RequestAuthentication
-from mizzen.incremental import Engine, Index, query
-from mizzen.model import mesh, names, workloads
+from mizzen.incremental import Engine, query
+from mizzen.model import mesh, names, objects, workloads
 from mizzen.model.proxy import Labels
 
 Mode = Literal["DISABLE", "PERMISSIVE", "STRICT"]
 Targets = tuple[tuple[str, str, str], ...]
 Policy = TypeVar("Policy", AuthorizationPolicy, RequestAuthentication)
-
-_peers_by_namespace = Index("PeerAuthentication", "namespace", lambda key, _policy: (key[1],))
-_authorizations_by_namespace = Index("AuthorizationPolicy", "namespace", lambda key, _policy: (key[1],))
-_requests_by_namespace = Index("RequestAuthentication", "namespace", lambda key, _policy: (key[1],))
 
 
 class PeerModes(msgspec.Struct, frozen=True):
@@ -100,7 +95,7 @@ def _workload_policy(db: Engine, namespace: str, labels: Labels) -> PeerAuthenti
 @query
 def _peers(db: Engine, namespace: str) -> tuple[PeerAuthentication, ...]:
     """The policies of a namespace, oldest first."""
-    found = (db.input(Key(*key)) for key in db.lookup(_peers_by_namespace, namespace))
+    found = (db.input(key) for key in objects.in_namespace(db, "PeerAuthentication", namespace))
     return tuple(sorted(found, key=lambda p: p.metadata.age_order))
 
 
@@ -129,7 +124,7 @@ def authorization_policies(
     `targets` are the (group, kind, name) of what the workload implements, such as a managed gateway's Gateway, by
     its label; a policy with target references applies through these only.
     """
-    return tuple(_applying(db, _authorizations_by_namespace, namespace, labels, targets))
+    return tuple(_applying(db, "AuthorizationPolicy", namespace, labels, targets))
 
 
 @query
@@ -137,13 +132,13 @@ def request_authentications(
     db: Engine, namespace: str, labels: Labels, targets: Targets = ()
 ) -> tuple[RequestAuthentication, ...]:
     """The token rules that apply to a workload, root namespace first, then by name."""
-    return tuple(_applying(db, _requests_by_namespace, namespace, labels, targets))
+    return tuple(_applying(db, "RequestAuthentication", namespace, labels, targets))
 
 
-def _applying(db: Engine, index: Index, namespace: str, labels: Labels, targets: Targets) -> Iterable[Policy]:
+def _applying(db: Engine, kind: str, namespace: str, labels: Labels, targets: Targets) -> Iterable[Policy]:
     for level in dict.fromkeys((mesh.root_namespace(db), namespace)):
-        for key in db.lookup(index, level):
-            policy: Policy = db.input(Key(*key))
+        for key in objects.in_namespace(db, kind, level):
+            policy: Policy = db.input(key)
             if _applies(policy, level == namespace, labels, targets):
                 yield policy
 

@@ -15,8 +15,8 @@ import msgspec
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.sidecar import IstioEgressListener, Sidecar
-from mizzen.incremental import Engine, Index, query
-from mizzen.model import mesh, names, workloads
+from mizzen.incremental import Engine, query
+from mizzen.model import mesh, names, objects, workloads
 from mizzen.model.protocols import Protocol, parse_protocol
 from mizzen.model.proxy import Labels
 from mizzen.model.services import Service, ServiceId, visible_service, visible_services
@@ -28,8 +28,6 @@ from mizzen.model.virtual_services import (
 )
 
 OutboundMode = Literal["ALLOW_ANY", "REGISTRY_ONLY", "ALLOW_ANY_DYNAMIC_DNS"]
-
-_sidecars_by_namespace = Index("Sidecar", "namespace", lambda key, _sidecar: (key[1],))
 
 
 class ScopeId(NamedTuple):
@@ -114,7 +112,7 @@ def is_general(sidecar: Sidecar) -> bool:
 
 @query
 def _sidecars(db: Engine, namespace: str) -> tuple[Sidecar, ...]:
-    found = (db.input(key) for key in db.lookup(_sidecars_by_namespace, namespace))
+    found = (db.input(key) for key in objects.in_namespace(db, "Sidecar", namespace))
     return tuple(sorted(found, key=lambda s: s.metadata.age_order))
 
 

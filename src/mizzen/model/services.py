@@ -16,7 +16,7 @@ from mizzen.api.kube.services import Service as KubeService
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.api.networking.service_entry import ServiceEntry
 from mizzen.incremental import Engine, Index, attempt, query
-from mizzen.model import mesh, names
+from mizzen.model import mesh, names, objects
 from mizzen.model.protocols import Protocol, parse_port, parse_protocol
 from mizzen.model.proxy import Labels
 from mizzen.model.spiffe import SCHEME, Identity, format_spiffe
@@ -37,11 +37,7 @@ _RESOLUTIONS: Mapping[str, Resolution] = {
     "DYNAMIC_DNS": "dynamic_dns",
 }
 
-_kube_by_namespace = Index("Service", "namespace", lambda key, _service: (key[1],))
-_entries_by_namespace = Index("ServiceEntry", "namespace", lambda key, _entry: (key[1],))
 _entries_by_host = Index("ServiceEntry", "host", lambda _key, entry: {h.lower() for h in entry.spec.hosts})
-_all_kube = Index("Service", "all", lambda _key, _service: ((),))
-_all_entries = Index("ServiceEntry", "all", lambda _key, _entry: ((),))
 
 
 class ServiceId(NamedTuple):
@@ -244,9 +240,9 @@ def service(db: Engine, service_id: ServiceId) -> Service | None:
 @query
 def namespace_services(db: Engine, namespace: str) -> tuple[Service, ...]:
     """The services of a namespace, oldest first."""
-    kube = (attempt(kube_service, db, ns, name) for _, ns, name in db.lookup(_kube_by_namespace, namespace))
+    kube = (attempt(kube_service, db, ns, name) for _, ns, name in objects.in_namespace(db, "Service", namespace))
     found = [s for s in kube if s is not None]
-    for _, ns, name in db.lookup(_entries_by_namespace, namespace):
+    for _, ns, name in objects.in_namespace(db, "ServiceEntry", namespace):
         found.extend(attempt(entry_services, db, ns, name) or ())
     return tuple(sorted(found, key=lambda s: s.age_order))
 
@@ -254,7 +250,7 @@ def namespace_services(db: Engine, namespace: str) -> tuple[Service, ...]:
 @query
 def namespaces(db: Engine) -> tuple[str, ...]:
     """The namespaces that hold services, sorted."""
-    keys = (*db.lookup(_all_kube, ()), *db.lookup(_all_entries, ()))
+    keys = (*objects.of_kind(db, "Service"), *objects.of_kind(db, "ServiceEntry"))
     return tuple(sorted({key[1] for key in keys}))
 
 

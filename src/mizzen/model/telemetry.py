@@ -31,7 +31,7 @@ from mizzen.api.policy import (
 )
 from mizzen.api.scalars import Duration
 from mizzen.incremental import Engine, Index, query
-from mizzen.model import attachments, mesh
+from mizzen.model import attachments, mesh, objects
 from mizzen.model.attachments import Audience
 
 Mode = Literal["CLIENT", "SERVER"]
@@ -44,7 +44,6 @@ _KIND = "Telemetry"
 _ALL_METRICS = "ALL_METRICS"
 _STANDARD_METRICS = tuple(sorted(set(get_args(Metric)) - {_ALL_METRICS}))
 
-_by_namespace = Index(_KIND, "namespace", lambda key, _telemetry: (key[1],))
 _by_label = Index(_KIND, "changed label", lambda _key, telemetry: set(_changed_labels(telemetry)))
 
 
@@ -79,7 +78,7 @@ def general(db: Engine, namespace: str) -> Telemetry | None:
 @query
 def _in_namespace(db: Engine, namespace: str) -> tuple[Telemetry, ...]:
     """The Telemetries of a namespace, oldest first."""
-    found: list[Telemetry] = [db.input(Key(*key)) for key in db.lookup(_by_namespace, namespace)]
+    found: list[Telemetry] = [db.input(key) for key in objects.in_namespace(db, _KIND, namespace)]
     return tuple(sorted(found, key=lambda t: t.metadata.age_order))
 
 

@@ -13,8 +13,8 @@ import msgspec
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.virtual_service import TCPRoute, TLSRoute, VirtualService
-from mizzen.incremental import Engine, Index, attempt, query
-from mizzen.model import delegates, mesh, names
+from mizzen.incremental import Engine, attempt, query
+from mizzen.model import delegates, mesh, names, objects
 from mizzen.model.convert.ingress import ingress_heads, ingress_virtual_service
 from mizzen.model.convert.routes.objects import (
     SEMANTICS,
@@ -25,8 +25,6 @@ from mizzen.model.convert.routes.objects import (
 from mizzen.model.services import audience
 
 MESH_GATEWAY = "mesh"
-
-_all = Index("VirtualService", "all", lambda _key, _virtual: ((),))
 
 
 class VirtualServiceRef(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +105,7 @@ def qualify_gateway(gateway: str, namespace: str) -> str:
 @query
 def _refs(db: Engine) -> tuple[VirtualServiceRef, ...]:
     """Every VirtualService that a user wrote, if it has hosts; the oldest first."""
-    found = (attempt(virtual_service_ref, db, Key(*key)) for key in db.lookup(_all, ()))
+    found = (attempt(virtual_service_ref, db, key) for key in objects.of_kind(db, "VirtualService"))
     return tuple(sorted((r for r in found if r is not None), key=lambda r: r.age_order))
 
 

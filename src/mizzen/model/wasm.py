@@ -13,8 +13,8 @@ import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.api.policy import TrafficExtension, TrafficSelector, WasmConfig, WasmPlugin
-from mizzen.incremental import Engine, Index, query
-from mizzen.model import attachments, mesh
+from mizzen.incremental import Engine, query
+from mizzen.model import attachments, mesh, objects
 from mizzen.model.attachments import Audience
 
 Phase = Literal["AUTHN", "AUTHZ", "STATS", "UNSPECIFIED"]
@@ -29,9 +29,6 @@ _MODES: Mapping[str, tuple[Side, ...]] = {
 _PREFIX = "extensions.istio.io/trafficextension/"
 _TRANSLATED = "~istio-translated-wasmplugin"
 _LOWEST = -(2**31)
-
-_plugins_by_namespace = Index("WasmPlugin", "namespace", lambda key, _plugin: (key[1],))
-_extensions_by_namespace = Index("TrafficExtension", "namespace", lambda key, _extension: (key[1],))
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -96,8 +93,9 @@ def _selected(db: Engine, namespace: str, audience: Audience) -> Iterator[tuple[
 
 @query
 def _written(db: Engine, namespace: str) -> tuple[WasmPlugin | TrafficExtension, ...]:
-    keys = (*db.lookup(_plugins_by_namespace, namespace), *db.lookup(_extensions_by_namespace, namespace))
-    found: list[WasmPlugin | TrafficExtension] = [db.input(Key(*key)) for key in keys]
+    kinds = ("WasmPlugin", "TrafficExtension")
+    keys = (key for kind in kinds for key in objects.in_namespace(db, kind, namespace))
+    found: list[WasmPlugin | TrafficExtension] = [db.input(key) for key in keys]
     return tuple(sorted(found, key=lambda each: each.metadata.age_order))
 
 

@@ -30,9 +30,7 @@ _CANONICAL_NAME = ("service.istio.io/canonical-name", "app.kubernetes.io/name", 
 _CANONICAL_REVISION = ("service.istio.io/canonical-revision", "app.kubernetes.io/version", "version")
 
 pods_by_ip = Index("Pod", "address", lambda _key, pod: pod_addresses(pod))
-pods_by_namespace = Index("Pod", "namespace", lambda key, _pod: (key[1],))
 entries_by_ip = Index("WorkloadEntry", "address", lambda key, entry: ((key[1], entry.spec.address),))
-entries_by_namespace = Index("WorkloadEntry", "namespace", lambda key, _entry: (key[1],))
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):

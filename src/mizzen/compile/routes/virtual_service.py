@@ -18,14 +18,12 @@ from mizzen.api.problems import Problem
 from mizzen.compile.routes import actions, headers, matches, refusals
 from mizzen.compile.routes.destinations import Place, RouteClient, Target, resolve
 from mizzen.compile.routes.route_filters import CORS, FAULT, build_cors, build_fault
-from mizzen.incremental import Engine, Index, query
-from mizzen.model import mesh, names
+from mizzen.incremental import Engine, query
+from mizzen.model import mesh, names, objects
 from mizzen.model.proxy import Labels
 from mizzen.model.virtual_services import VirtualServiceRef, qualify_gateway, virtual_service, virtual_service_ref
 
 _route_v3 = protos.package("envoy.config.route.v3")
-
-_all = Index("VirtualService", "all with routes", lambda _key, _virtual: ((),))
 
 
 class EncodedRoute(msgspec.Struct, frozen=True):
@@ -39,8 +37,8 @@ class EncodedRoute(msgspec.Struct, frozen=True):
 def source_label_names(db: Engine) -> frozenset[str]:
     """The labels by which any VirtualService tells sources apart."""
     found: set[str] = set()
-    for key in db.lookup(_all, ()):
-        virtual: VirtualService = db.input(Key(*key))
+    for key in objects.of_kind(db, "VirtualService"):
+        virtual: VirtualService = db.input(key)
         spec = virtual.spec
         found.update(label for rule in spec.http for match in rule.match for label in match.source_labels)
         found.update(label for tls in spec.tls for match in tls.match for label in match.source_labels)

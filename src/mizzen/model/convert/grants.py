@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 from mizzen.api.gateway_api.policies import ReferenceGrant
 from mizzen.api.gateway_api.references import GATEWAY_GROUP
-from mizzen.api.meta import Key
-from mizzen.incremental import Engine, Index, query
-
-_by_namespace = Index("ReferenceGrant", "namespace", lambda key, _grant: (key[1],))
+from mizzen.incremental import Engine, query
+from mizzen.model import objects
 
 
 class Target(NamedTuple):
@@ -31,8 +29,8 @@ def is_permitted(db: Engine, kind: str, namespace: str, target: Target) -> bool:
 
 @query
 def _is_granted(db: Engine, kind: str, namespace: str, target: Target) -> bool:
-    for key in db.lookup(_by_namespace, target.namespace):
-        grant: ReferenceGrant = db.input(Key(*key))
+    for key in objects.in_namespace(db, "ReferenceGrant", target.namespace):
+        grant: ReferenceGrant = db.input(key)
         if any((f.group, f.kind, f.namespace) == (GATEWAY_GROUP, kind, namespace) for f in grant.spec.from_) and any(
             (t.group, t.kind) == (target.group, target.kind) and t.name in ("", target.name) for t in grant.spec.to
         ):

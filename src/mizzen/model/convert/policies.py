@@ -20,6 +20,7 @@ from mizzen.api.networking.destination_rule import DestinationRule, DestinationR
 from mizzen.api.networking.service_entry import ServiceEntry
 from mizzen.api.networking.traffic_policy import ClientTLSSettings, PortTrafficPolicy, TrafficPolicy
 from mizzen.incremental import Engine, Index, attempt, query
+from mizzen.model import objects
 from mizzen.model.convert import certificates, names
 from mizzen.model.convert.faults import Fault
 from mizzen.model.convert.gateways.objects import PARENTS
@@ -43,7 +44,6 @@ def _target_keys(key: tuple[str, ...], policy: BackendTLSPolicy) -> Iterable[Key
 
 
 _by_target = Index("BackendTLSPolicy", "target", _target_keys)
-_by_namespace = Index("BackendTLSPolicy", "namespace", lambda key, _policy: (key[1],))
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +156,7 @@ def winners(db: Engine, target: Key) -> dict[str, Key]:
 
 def backend_rule(db: Engine, namespace: str, host: str) -> DestinationRule | None:
     """The generated rule of a service's host, in the service's own namespace; most namespaces hold no policy at all."""
-    return _backend_rule(db, namespace, host) if db.lookup(_by_namespace, namespace) else None
+    return _backend_rule(db, namespace, host) if objects.in_namespace(db, "BackendTLSPolicy", namespace) else None
 
 
 @query

@@ -14,7 +14,7 @@ from mizzen.api.gateway_api.listeners import Gateway
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import Key
 from mizzen.incremental import Engine, Index, attempt, query
-from mizzen.model import mesh
+from mizzen.model import mesh, objects
 from mizzen.model.convert.faults import Fault
 from mizzen.model.convert.gateways import addresses
 from mizzen.model.convert.gateways.classes import ServiceType
@@ -39,7 +39,6 @@ _defaults = Index(
     "class of Gateways",
     lambda key, found: ((key[1], name),) if (name := found.metadata.labels.get(DEFAULTS_FOR_CLASS)) else (),
 )
-_gateways = Index("KubernetesGateway", "kind", lambda *_: ((),))
 
 
 class ServicePort(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +85,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 @query
 def gateway_keys(db: Engine) -> tuple[Key, ...]:
     """All Gateways."""
-    return tuple(Key(*key) for key in db.lookup(_gateways, ()))
+    return objects.of_kind(db, "KubernetesGateway")
 
 
 @query

@@ -8,22 +8,20 @@ from collections.abc import Mapping
 
 from mizzen.api.kube.cluster import Namespace
 from mizzen.api.meta import Key, LabelSelector, LabelSelectorRequirement
-from mizzen.incremental import Engine, Index, query
+from mizzen.incremental import Engine, query
+from mizzen.model import objects
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
-_all_namespaces = Index("Namespace", "all", lambda _key, _namespace: ((),))
-_all_routes = tuple(
-    Index(kind, "all", lambda _key, _route: ((),)) for kind in ("HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute")
-)
+_ROUTES = ("HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute")
 
 
 @query
 def _known(db: Engine) -> tuple[str, ...]:
     """The namespaces that exist, sorted."""
-    found = {key[2] for key in db.lookup(_all_namespaces, ())}
-    for index in _all_routes:
-        found.update(key[1] for key in db.lookup(index, ()))
+    found = {key[2] for key in objects.of_kind(db, "Namespace")}
+    for kind in _ROUTES:
+        found.update(key[1] for key in objects.of_kind(db, kind))
     return tuple(sorted(found))
 
 

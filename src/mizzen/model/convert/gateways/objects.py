@@ -11,7 +11,8 @@ from mizzen.api.gateway_api.listeners import Gateway as KubernetesGateway
 from mizzen.api.gateway_api.listeners import ListenerSet
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.api.networking.gateway import Gateway, GatewaySpec, Port, Server
-from mizzen.incremental import Engine, Index, attempt, query
+from mizzen.incremental import Engine, attempt, query
+from mizzen.model import objects
 from mizzen.model.convert import names
 from mizzen.model.convert.gateways import addresses
 from mizzen.model.convert.gateways.addresses import Bound
@@ -21,8 +22,6 @@ PARENTS = "internal.istio.io/parents"
 _SEMANTICS = "internal.istio.io/gateway-semantics"
 _SERVICES = "internal.istio.io/gateway-service"
 _SERVICE_ACCOUNT = "internal.istio.io/service-account-name"
-
-_by_namespace = Index("KubernetesGateway", "namespace", lambda key, _gateway: (key[1],))
 
 
 class GeneratedGateway(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +39,8 @@ def namespace_gateways(db: Engine, namespace: str) -> tuple[GeneratedGateway, ..
     """What the Gateways of a namespace become, in order of precedence."""
     found = [
         generated
-        for key in db.lookup(_by_namespace, namespace)
-        for generated in attempt(generated_gateways, db, Key(*key)) or ()
+        for key in objects.in_namespace(db, "KubernetesGateway", namespace)
+        for generated in attempt(generated_gateways, db, key) or ()
     ]
     return tuple(sorted(found, key=lambda g: g.gateway.metadata.age_order))
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mizzen.api.gateway_api.statuses import Status
 from mizzen.api.meta import Key
-from mizzen.incremental import Engine, Index, attempt, query
+from mizzen.incremental import Engine, attempt, query
+from mizzen.model import objects
 from mizzen.model.convert.routes.heads import KINDS
 from mizzen.model.convert.status.conditions import is_pending
 from mizzen.model.convert.status.gateways import gateway_class_status, gateway_status, listener_set_status
@@ -22,8 +23,6 @@ STATUSES: Mapping[str, Callable[[Engine, Key], Status | None]] = {
     "BackendTLSPolicy": policy_status,
 }
 """The query of each kind that has a status."""
-
-_all = {kind: Index(kind, "kind", lambda *_: ((),)) for kind in STATUSES}
 
 
 def status(db: Engine, key: Key) -> Status | None:
@@ -44,7 +43,7 @@ def statuses(db: Engine) -> Iterator[tuple[Key, Status]]:
 @query
 def status_keys(db: Engine) -> tuple[Key, ...]:
     """The objects that may have a status, by kind, namespace and name."""
-    return tuple(Key(*key) for kind in STATUSES for key in db.lookup(_all[kind], ()))
+    return tuple(key for kind in STATUSES for key in objects.of_kind(db, kind))
 
 
 @query
