@@ -12,6 +12,7 @@ from mizzen.api.meta import Key
 from mizzen.api.problems import Problem
 from mizzen.compile import snapshot
 from mizzen.compile.resource import CLUSTER, EXTENSION, LISTENER, ROUTE, Resource
+from mizzen.diagnose.trace.world import parse_config_path
 from mizzen.incremental import Engine, attempt
 from mizzen.model import envoy_filters
 from mizzen.xds import kinds, metrics
@@ -117,8 +118,6 @@ def _named_in(message: Any) -> Iterator[Key]:
 def _named(metadata: Any) -> Iterator[Key]:
     if "istio" not in metadata.filter_metadata:
         return
-    path = metadata.filter_metadata["istio"].fields["config"].string_value
-    parts = path.split("/")
-    if len(parts) == 8 and parts[1] == "apis" and parts[4] == "namespaces":
-        kind = "".join(word.capitalize() for word in parts[6].split("-"))
-        yield Key(kind, parts[5], parts[7])
+    key = parse_config_path(metadata.filter_metadata["istio"].fields["config"].string_value)
+    if key is not None:
+        yield key
