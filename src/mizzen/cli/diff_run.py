@@ -19,6 +19,7 @@ from mizzen.analysis import reports
 from mizzen.api.meta import Key, Object
 from mizzen.cli import analysis_run, offline
 from mizzen.compile.resource import ResourceSet
+from mizzen.diagnose import nodes
 from mizzen.diagnose.change import blame, classes, connections, disruption, probes, report, stand_ins, told
 from mizzen.diagnose.change.probes import Probe, Probed
 from mizzen.diagnose.change.told import Dialect, Names, Told
@@ -111,7 +112,7 @@ def _stand_ins(contents: Iterable[Contents]) -> dict[Key, Object]:
 
 
 def _has_proxy(objects: Mapping[Key, Object]) -> bool:
-    return any(told.is_proxied(running.pod) for running in foretold.foretell(objects).pods.values())
+    return any(nodes.has_proxy(running.pod) for running in foretold.foretell(objects).pods.values())
 
 
 class _Bed:
@@ -167,7 +168,7 @@ class _Bed:
         return {
             told.reference(pod): told.read_one(self._db, self._reader, pod, self._dialect).sets
             for _, pod in told.pods(self._db)
-            if told.reference(pod) in wanted and told.is_proxied(pod)
+            if told.reference(pod) in wanted and nodes.has_proxy(pod)
         }
 
     def undo(self, key: Key, old: _State, new: _State) -> None:

@@ -55,6 +55,11 @@ def _proxies(pod: Pod) -> list[Container]:
     return [c for c in (*pod.spec.containers, *pod.spec.init_containers) if c.name == PROXY_CONTAINER]
 
 
+def has_proxy(pod: Pod) -> bool:
+    """Whether one of the pod's containers is a proxy of the mesh."""
+    return bool(_proxies(pod))
+
+
 def proxy_kind(pod: Pod) -> str:
     """Sidecar, router or waypoint: by the proxy's own arguments, else a pod of nothing but a proxy is a gateway."""
     proxies = _proxies(pod)

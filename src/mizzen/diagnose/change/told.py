@@ -84,7 +84,7 @@ def read(db: Engine, reader: Reader, dialect: Dialect, before: Mapping[str, "Tol
     """Every pod with a proxy and an address, by reference; `before` is the state that they come from."""
     found = {}
     for _, pod in pods(db):
-        if is_proxied(pod) and workloads.pod_addresses(pod):
+        if nodes.has_proxy(pod) and workloads.pod_addresses(pod):
             told = read_one(db, reader, pod, dialect, before.get(reference(pod)))
             found[told.reference] = told
     return found
@@ -104,11 +104,6 @@ def twins(db: Engine) -> dict[str, tuple[str, ...]]:
     for key, pod in pods(db):
         alike.setdefault((key.namespace, frozenset(pod.metadata.labels.items())), []).append(reference(pod))
     return {name: tuple(n for n in names if n != name) for names in alike.values() for name in names if len(names) > 1}
-
-
-def is_proxied(pod: Pod) -> bool:
-    """Whether the pod has a proxy."""
-    return any(c.name == nodes.PROXY_CONTAINER for c in (*pod.spec.containers, *pod.spec.init_containers))
 
 
 def read_one(db: Engine, reader: Reader, pod: Pod, dialect: Dialect, before: Told | None = None) -> Told:

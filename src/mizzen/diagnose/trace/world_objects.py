@@ -59,7 +59,6 @@ def of_objects(
 
 
 def _workload(db: Engine, pod: Pod) -> Workload:
-    has_proxy = any(c.name == nodes.PROXY_CONTAINER for c in (*pod.spec.containers, *pod.spec.init_containers))
     metadata = nodes.build_node(pod)["metadata"]
     ready = pod.status is None or not any(c.type == "Ready" and c.status != "True" for c in pod.status.conditions)
     return Workload(
@@ -68,7 +67,7 @@ def _workload(db: Engine, pod: Pod) -> Workload:
         addresses=workloads.pod_addresses(pod),
         labels=dict(pod.metadata.labels),
         account=pod.spec.service_account_name or "default",
-        proxy=nodes.proxy_kind(pod) if has_proxy else "",
+        proxy=nodes.proxy_kind(pod) if nodes.has_proxy(pod) else "",
         ready=ready,
         ports=tuple(_program_ports(pod)),
         probed=tuple(sorted({port for port in _probed_ports(pod) if port})),
