@@ -55,7 +55,8 @@ def explain(told: Told, *, now: datetime.datetime) -> list[Finding]:
 def explain_absent(connected: Iterable[str], expected: Iterable[str]) -> list[Finding]:
     """Those that should be connected to one of the control planes and are not."""
     present = set(connected)
-    return list(_away(sorted(set(expected) - present), len(present)))
+    away = sorted(set(expected) - present)
+    return [_away(away, len(present))] if away else []
 
 
 def _types(proxies: Sequence[ProxyStatus]) -> list[str]:
@@ -189,11 +190,9 @@ def _age(stale: list[tuple[str, TypeStatus]], now: datetime.datetime) -> str:
 # -- not connected ----------------------------------------------------------------------------------------------------
 
 
-def _away(names: list[str], connected: int) -> Iterator[Finding]:
-    if not names:
-        return
+def _away(names: list[str], connected: int) -> Finding:
     everybody = connected == 0
-    yield Finding(
+    return Finding(
         type="",
         state="NOT CONNECTED",
         proxies=tuple(names),
