@@ -58,7 +58,7 @@ def bug_report(
     from mizzen.cli import bug_report_archive as archives
     from mizzen.cli import bug_report_contents as contents
 
-    limit = _parse_seconds(timeout)
+    limit = options.parse_seconds("--timeout", timeout)
     choice = contents.Choice(include=_split(include), exclude=_split(exclude))
     if monitoring:
         items = list(contents.list_planes(targets.find_control_planes(mesh="", addresses=monitoring)))
@@ -80,15 +80,6 @@ def bug_report(
 
 def _split(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-def _parse_seconds(text: str) -> float:
-    from mizzen import settings
-
-    try:
-        return settings.parse_duration(text)
-    except ValueError as bad:
-        raise click.BadParameter(f"--timeout: {bad}") from bad
 
 
 def _fetch_all(archive: "Archive", items: "Sequence[Item]", *, limit: float, workers: int) -> list[str]:

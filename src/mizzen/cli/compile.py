@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command("compile", cls=Command)
-@click.option(
-    "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, folder or `-`; repeatable."
-)
+@options.manifests_option(required=True)
 @click.option("--mesh", "mesh_file", default="", metavar="FILE", help="Mesh config, over the defaults.")
 @click.option("--node", "node_file", default="", metavar="FILE", help="The proxy's xDS Node as protobuf JSON.")
 @click.option("--proxy", "pod", default="", metavar="NAME.NAMESPACE", help="The proxy of this Pod instead.")

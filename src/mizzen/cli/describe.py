@@ -37,7 +37,7 @@ def _looking(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say where to look."""
     return options.compose(
         (
-            click.option("-f", "--filename", "manifests", multiple=True, metavar="PATH", help="Manifests; repeatable."),
+            options.manifests_option("manifests", help="Manifests; repeatable."),
             click.option("--file", "dump_file", default="", help="Envoy's dump of the described proxy, `-` for stdin."),
             click.option("--meshConfigFile", "mesh_file", default="", metavar="FILE", help="Mesh config of -f."),
             options.namespace_option,

@@ -33,7 +33,7 @@ class _Trouble(MizzenError):
 @click.option("--probe", "probe_files", multiple=True, metavar="FILE", help="Requests to ask about; repeatable.")
 @click.option("--mesh", "mesh_file", default="", metavar="FILE", help="Mesh config of both, over the defaults.")
 @click.option("--mesh-new", "new_mesh_file", default="", metavar="FILE", help="Mesh config of NEW, where it differs.")
-@click.option("--dialect", type=click.Choice(["istio", "envoy"]), default="envoy", help="Whose Envoys these are.")
+@options.dialect_option
 @options.output_option("text", "json", "markdown", default="text")
 def diff(
     old: str,

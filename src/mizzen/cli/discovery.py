@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from mizzen.cli.flags import Command
+from mizzen.cli.options import parse_seconds
 from mizzen.errors import UsageError
 
 if TYPE_CHECKING:
     from mizzen.sources.kube.access import Access
-
-
-def _seconds(flag: str, text: str) -> float:
-    from mizzen import settings
-
-    try:
-        return settings.parse_duration(text)
-    except ValueError as error:
-        raise UsageError(f"{flag}: {error}") from error
 
 
 def _access(kubeconfig: str, context: str) -> "Access":
@@ -109,12 +101,12 @@ def discovery(
         observe.scope().warning("%s", warning)
     xds, authority = loaded.xds, loaded.authority
     if connection_age:
-        age = _seconds("--keepaliveMaxServerConnectionAge", connection_age)
+        age = parse_seconds("--keepaliveMaxServerConnectionAge", connection_age)
         xds = msgspec.structs.replace(xds, max_connection_age=age)
     if stop_grace:
-        xds = msgspec.structs.replace(xds, stop_grace=_seconds("--shutdownDuration", stop_grace))
+        xds = msgspec.structs.replace(xds, stop_grace=parse_seconds("--shutdownDuration", stop_grace))
     if root_overlap:
-        authority = msgspec.structs.replace(authority, root_overlap=_seconds("--rootOverlap", root_overlap))
+        authority = msgspec.structs.replace(authority, root_overlap=parse_seconds("--rootOverlap", root_overlap))
     options = Options(
         config=config,
         kubernetes=None if config and not kubeconfig else _access(kubeconfig, kubecontext),

@@ -26,7 +26,7 @@ _LOCAL = "mizzen up"
 """What injects in a local mesh."""
 _UNNAMED = "default"
 
-_files = click.option("-f", "--filename", "manifests", multiple=True, metavar="PATH", help="Objects; repeatable.")
+_files = options.manifests_option("manifests", help="Objects; repeatable.")
 
 
 class _Scene(NamedTuple):

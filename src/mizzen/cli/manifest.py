@@ -27,9 +27,7 @@ def manifest() -> None:
 
 @click.command("gateway", cls=Command)
 @click.argument("names", nargs=-1, metavar="[NAME[.NAMESPACE]]…")
-@click.option(
-    "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, folder or `-`; repeatable."
-)
+@options.manifests_option(required=True)
 @options.namespace_option
 @installation.installation_options
 @options.output_option("yaml", "json", default="yaml")

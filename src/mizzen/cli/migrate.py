@@ -23,9 +23,7 @@ def migrate() -> None:
 
 
 @click.command("ingress", cls=Command)
-@click.option(
-    "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, folder or `-`; repeatable."
-)
+@options.manifests_option(required=True)
 @click.option(
     "--gateway", default="ingress.istio-ingress", show_default=True, metavar="NAME.NAMESPACE", help="The new Gateway."
 )

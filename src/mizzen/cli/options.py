@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from mizzen.cli.groups import Invocation
-from mizzen.errors import MizzenError
+from mizzen.errors import MizzenError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,6 +49,26 @@ def namespace_option(function: F) -> F:
     )
 
 
+def manifests_option(
+    name: str = "paths", *, required: bool = False, help: str = "File, folder or `-`; repeatable."
+) -> Callable[[F], F]:
+    """`-f/--filename`: what is read as manifests."""
+    return click.option("-f", "--filename", name, multiple=True, required=required, metavar="PATH", help=help)
+
+
+def dialect_option(function: F) -> F:
+    """`--dialect`: for which Envoys a mesh is looked at as if it ran."""
+    return click.option(
+        "--dialect", type=click.Choice(["istio", "envoy"]), default="envoy", help="Whose Envoys these are."
+    )(function)
+
+
+def world_options(function: F) -> F:
+    """`-f`, `--mesh` and `--dialect`: manifests as if they ran, or else a local mesh."""
+    mesh = click.option("--mesh", default="", metavar="FILE|NAME", help="With -f the mesh config, else the local mesh.")
+    return compose((manifests_option(help="Manifests; repeatable."), mesh, dialect_option))(function)
+
+
 def mesh_option(function: F) -> F:
     """`--mesh NAME`: which local mesh, where more than one runs."""
     return click.option("--mesh", default="", metavar="NAME", help="The local mesh to ask, if several run.")(function)
@@ -70,6 +90,16 @@ def complete_pods(ctx: click.Context, argument: click.Parameter, incomplete: str
 def port_option(*names: str, help: str, default: int = 0) -> Callable[[F], F]:
     """A port number; 0 means any."""
     return click.option(*names, type=click.IntRange(0, 65535), default=default, help=help)
+
+
+def parse_seconds(flag: str, text: str) -> float:
+    """The seconds of a duration as Go writes them; what is none is a wrong command line."""
+    from mizzen import settings
+
+    try:
+        return settings.parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from error
 
 
 def compose(decorators: Sequence[Callable[[F], F]]) -> Callable[[F], F]:

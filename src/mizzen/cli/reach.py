@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from mizzen.cli import ads, options
-from mizzen.errors import MizzenError, UsageError
+from mizzen.errors import MizzenError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,18 +95,12 @@ def _build(
     plaintext: bool,
     timeout: str,
 ) -> Reach:
-    from mizzen import settings
-
     if not xds_address:
         return Reach(mesh=mesh, monitoring=monitoring)
     if monitoring:
         raise MizzenError("either --xds-address or --monitoring, not both")
     if plaintext and cert_dir:
         raise MizzenError("either --plaintext or --cert-dir, not both")
-    try:
-        seconds = settings.parse_duration(timeout)
-    except ValueError as error:
-        raise UsageError(f"--timeout: {error}") from error
     has_port = xds_address.rpartition(":")[2].isdigit() and not xds_address.endswith("]")
     access = ads.Access(
         address=xds_address if has_port else f"{xds_address}:{xds_port}",
@@ -116,6 +110,6 @@ def _build(
         certificates=cert_dir,
         root=root,
         token=token,
-        timeout=seconds,
+        timeout=options.parse_seconds("--timeout", timeout),
     )
     return Reach(mesh=mesh, access=access)

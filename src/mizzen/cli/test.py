@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.command("test", cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests, for files that name none.")
+@options.manifests_option(help="Manifests, for files that name none.")
 @click.option("--mesh", default="", metavar="FILE", help="The mesh config, for files that name none.")
 @click.option("--record", is_flag=True, help="Write what is true now into the files, as what they expect.")
 @click.option("--coverage", "with_coverage", is_flag=True, help="Tell which routes and policy rules no test reaches.")

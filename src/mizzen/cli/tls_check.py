@@ -26,9 +26,7 @@ Pair = tuple["services.Service", "services.Port"]
 @click.argument("source", metavar="[SRC", required=False, default="", shell_complete=options.complete_pods)
 @click.argument("target", metavar="DST[:PORT]]", required=False, default="")
 @click.option("--all", "everything", is_flag=True, help="Every pod against every port of every Service.")
-@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests; repeatable.")
-@click.option("--mesh", "mesh", default="", metavar="FILE|NAME", help="With -f the mesh config, else the local mesh.")
-@click.option("--dialect", type=click.Choice(["istio", "envoy"]), default="envoy", help="Whose Envoys these are.")
+@options.world_options
 @options.output_option("table", "json", default="table")
 def tls_check(
     source: str,
@@ -45,7 +43,7 @@ def tls_check(
     if everything == bool(source and target) or (everything and source):
         raise click.UsageError("give SRC and DST, or --all", click.get_current_context())
     with offline.collector_off():
-        world = trace_worlds.of_manifests(paths, mesh, dialect) if paths else trace_worlds.of_local_mesh(mesh)
+        world = trace_worlds.find_world(paths, mesh, dialect)
         found = _everything(world) if everything else _pair(world, source, target)
         _print(found, output, in_full=not everything)
     return 1 if any(check.conflicts for check in found) else 0

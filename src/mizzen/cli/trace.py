@@ -39,10 +39,8 @@ _GOOD = ("delivered", "redirected", "responded")
 @click.option("--at-once", default=1, metavar="NUMBER", help="How many such requests there are at the same time.")
 @click.option("--earlier", default=0, metavar="NUMBER", help="How many such requests came just before.")
 @click.option("--connect-to", "address", default="", metavar="IP", help="Connect here, whatever the host resolves to.")
-@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests; repeatable.")
+@options.world_options
 @click.option("--file", "dumps", multiple=True, metavar="FILE", help="Config dumps of the proxies; repeatable.")
-@click.option("--mesh", "mesh", default="", metavar="FILE|NAME", help="With -f the mesh config, else the local mesh.")
-@click.option("--dialect", type=click.Choice(["istio", "envoy"]), default="envoy", help="Whose Envoys these are.")
 @options.output_option("tree", "json", default="tree")
 def trace(
     url: str,
@@ -131,6 +129,4 @@ def _world(paths: tuple[str, ...], dumps: tuple[str, ...], mesh: str, dialect: L
 
     if paths and dumps:
         raise click.UsageError("give either -f or --file", click.get_current_context())
-    if paths:
-        return trace_worlds.of_manifests(paths, mesh, dialect)
-    return trace_worlds.of_dumps(dumps) if dumps else trace_worlds.of_local_mesh(mesh)
+    return trace_worlds.of_dumps(dumps) if dumps else trace_worlds.find_world(paths, mesh, dialect)

@@ -65,12 +65,10 @@ def _world(paths: tuple[str, ...], mesh: str, dialect: Literal["istio", "envoy"]
     """Manifests, or the local mesh that is named, or the one that runs; None where there is neither."""
     from mizzen.cli import trace_worlds
 
-    if paths:
-        return trace_worlds.of_manifests(paths, mesh, dialect)
     try:
-        return trace_worlds.of_local_mesh(mesh)
+        return trace_worlds.find_world(paths, mesh, dialect)
     except MizzenError:
-        if mesh:
+        if paths or mesh:
             raise
         return None
 

@@ -23,6 +23,11 @@ _DUMP = "config_dump?include_eds"
 _SHOWN = 5
 
 
+def find_world(paths: Sequence[str], mesh: str, dialect: Dialect) -> "World":
+    """The world that the manifests would make, with that mesh config; without any, that of the local mesh."""
+    return of_manifests(paths, mesh, dialect) if paths else of_local_mesh(mesh)
+
+
 def of_manifests(
     paths: Sequence[str], mesh_file: str, dialect: Dialect, now: datetime.datetime | None = None
 ) -> "World":

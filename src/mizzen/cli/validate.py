@@ -66,7 +66,7 @@ class _Asked(NamedTuple):
 
 
 @click.command("validate", cls=Command)
-@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="File, folder or `-`; repeatable.")
+@options.manifests_option()
 @click.option("-x", "--referential/--no-referential", default=True, hidden=True, help="Taken, and without effect.")
 @click.option(
     "-i", "--istioNamespace", "istio_namespace", default="istio-system", help="Its Services need no protocols."
