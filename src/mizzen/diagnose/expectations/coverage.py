@@ -14,6 +14,7 @@ import msgspec
 from mizzen import protos
 from mizzen.api.meta import Key
 from mizzen.compile.routes import matches
+from mizzen.diagnose.authorization import evaluation
 from mizzen.diagnose.expectations.seen import Seen
 from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.trace.verdict import Cause, Visit
@@ -21,7 +22,6 @@ from mizzen.diagnose.trace.world import World
 from mizzen.incremental import Index
 from mizzen.model.virtual_services import virtual_service, virtual_service_ref
 
-_DRY_RUN = "istio.io/dry-run"
 _GATEWAY_API = ("HTTPRoute", "GRPCRoute")
 _virtual_services = Index("VirtualService", "all tested", lambda _key, _value: ((),))
 _policies = Index("AuthorizationPolicy", "all tested", lambda _key, _value: ((),))
@@ -168,8 +168,7 @@ def _rules(world: World) -> Iterator[Item]:
     for found in world.db.lookup(_policies, ()):
         key = Key(*found)
         policy: Any = world.db.input(key)
-        is_dry = policy.metadata.annotations.get(_DRY_RUN, "").lower() == "true"
-        if policy.spec.action == "AUDIT" or is_dry:
+        if policy.spec.action == "AUDIT" or evaluation.is_dry_run(policy):
             continue
         for nth in range(len(policy.spec.rules)):
             yield Item(kind="rule", object=world.cause(key), path=f"rules[{nth}]")

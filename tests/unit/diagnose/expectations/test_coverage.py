@@ -54,6 +54,11 @@ apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: tried, namespace: web, annotations: {istio.io/dry-run: "true"}}
 spec: {action: DENY, rules: [{}]}
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: tried-too, namespace: web, annotations: {istio.io/dry-run: "1"}}
+spec: {action: DENY, rules: [{}]}
 """
 HTTP_ROUTES = """
 ---
