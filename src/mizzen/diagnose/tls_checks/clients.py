@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from mizzen.api.meta import Key
-from mizzen.api.networking.destination_rule import DestinationRule
+from mizzen.diagnose.trace.causes.security import sets_tls
 from mizzen.diagnose.trace.verdict import Cause, Step, Trace
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.model import destination_rules, mesh, names, services, workloads
@@ -77,12 +77,4 @@ def _rule(world: World, pod: Workload, service: services.Service, port: int, sub
 
 def _with_tls(world: World, keys: tuple[Key, ...]) -> Key:
     """Of rules that were merged into one, the first that says anything of TLS."""
-    return next((key for key in keys if _says(world.object(key))), keys[0])
-
-
-def _says(rule: DestinationRule | None) -> bool:
-    if rule is None:
-        return False
-    policies = [rule.spec.traffic_policy, *(subset.traffic_policy for subset in rule.spec.subsets)]
-    present = [policy for policy in policies if policy is not None]
-    return any(p.tls is not None or any(level.tls for level in p.port_level_settings) for p in present)
+    return next((key for key in keys if sets_tls(world.object(key))), keys[0])

@@ -5,6 +5,7 @@ DestinationRule that says so comes first: without it auto-mTLS would have agreed
 """
 
 from mizzen.api.meta import Key
+from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.api.networking.gateway import Gateway
 from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication
 from mizzen.diagnose.policy_rules import parse_rule
@@ -57,17 +58,16 @@ def _server(case: Case) -> Workload | None:
 def _client_rule(case: Case) -> Cause | None:
     """The DestinationRule that shaped the last cluster before the server."""
     origin = case.origin("cluster")
-    return origin if origin is not None and origin.kind == "DestinationRule" and _sets_tls(case, origin) else None
+    if origin is None or origin.kind != "DestinationRule":
+        return None
+    return origin if sets_tls(case.world.object(Key(origin.kind, origin.namespace, origin.name))) else None
 
 
-def _sets_tls(case: Case, rule: Cause) -> bool:
-    found = case.db.input(Key("DestinationRule", rule.namespace, rule.name))
-    if found is None:
-        return False
-    own = [found.spec.traffic_policy, *(subset.traffic_policy for subset in found.spec.subsets)]
-    levels = [p.tls for p in own if p is not None]
-    levels += [port.tls for p in own if p is not None for port in p.port_level_settings]
-    return any(tls is not None for tls in levels)
+def sets_tls(rule: DestinationRule | None) -> bool:
+    """Whether a rule says anything of TLS, of whichever subset and port."""
+    written = [rule.spec.traffic_policy, *(s.traffic_policy for s in rule.spec.subsets)] if rule is not None else []
+    stated = [policy for policy in written if policy is not None]
+    return any(tls is not None for p in stated for tls in (p.tls, *(level.tls for level in p.port_level_settings)))
 
 
 def strict_policy(case: Case, server: Workload) -> Cause | None:
