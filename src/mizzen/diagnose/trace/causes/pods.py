@@ -6,19 +6,16 @@ nothing, subset labels that no pod has, pods that are not ready, a targetPort th
 
 from collections.abc import Mapping
 
-from mizzen.api.kube.services import EndpointSlice, Service
+from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key
 from mizzen.diagnose.trace import names
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
 from mizzen.diagnose.trace.world import Workload
-from mizzen.incremental import Index
 from mizzen.model import destination_rules, services
 from mizzen.model import names as forms
 
 _SHOWN = 4
-_SERVICE_NAME = "kubernetes.io/service-name"
 _OUTBOUND = "cluster outbound|"
-_slices = Index("EndpointSlice", "all traced", lambda _key, _slice: ((),))
 
 
 def no_hosts(case: Case, key: forms.SubsetKey, client: Workload) -> Found:
@@ -42,7 +39,9 @@ def _empty_subset(case: Case, key: forms.SubsetKey, client: Workload, known: ser
     subset = rule.subset(key.subset) if rule is not None else None
     if rule is None or subset is None:
         return None
-    behind = [p for p in case.world.pods if p.namespace == known.namespace and _selected(known, p)]
+    selector = dict(known.selector)
+    own = [p for p in case.world.pods if p.namespace == known.namespace]
+    behind = [p for p in own if selector and selects(selector, p.labels)]
     fitting = [p for p in behind if selects(subset.labels, p.labels)]
     if fitting or not behind:
         return None
@@ -50,10 +49,6 @@ def _empty_subset(case: Case, key: forms.SubsetKey, client: Workload, known: ser
     have = "; ".join(dict.fromkeys(_labels({k: p.labels.get(k, "") for k in subset.labels}) for p in behind[:_SHOWN]))
     reason = f"subset {key.subset} wants pods with {wanted}, and those of {key.host} have {have}"
     return case.blame(rule.keys[0], reason, f"correct the labels of subset {key.subset}, or label the pods {wanted}")
-
-
-def _selected(known: services.Service, pod: Workload) -> bool:
-    return bool(known.selector) and dict(known.selector).items() <= pod.labels.items()
 
 
 def _entry(case: Case, source: Key, known: services.Service) -> Found:
@@ -96,12 +91,8 @@ def _service(case: Case, source: Key, port: int) -> Found:
 
 def _unready_slice(case: Case, service: Key) -> Key | None:
     """An EndpointSlice of the Service with endpoints, though none that is ready."""
-    for key in case.db.lookup(_slices, ()):
-        found: EndpointSlice = case.db.input(Key(*key))
-        own = key[1] == service.namespace and found.metadata.labels.get(_SERVICE_NAME) == service.name
-        if own and found.endpoints:
-            return Key(*key)
-    return None
+    held = (found.metadata for found in names.slices(case.world, service) if found.endpoints)
+    return next((Key("EndpointSlice", found.namespace, found.name) for found in held), None)
 
 
 def _unselected(case: Case, source: Key, selector: Mapping[str, str]) -> Found:
