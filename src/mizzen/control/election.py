@@ -24,7 +24,7 @@ import msgspec
 from mizzen import observe
 from mizzen.errors import SourceError
 from mizzen.settings import Leadership
-from mizzen.sources.kube.client import Refused, Unreachable
+from mizzen.sources.kube.client import MERGE_PATCH, Refused, Unreachable
 
 _log = observe.scope("election")
 _LEADS = observe.Gauge("mizzen_leader", "Whether this process leads, by the Lease's name.", ("lease",))
@@ -35,7 +35,6 @@ _TRIES = observe.Counter(
 _TERMS = observe.Counter("mizzen_leader_terms", "How often this process began to lead.", ("lease",))
 
 _ROOT = "/apis/coordination.k8s.io/v1/namespaces"
-_MERGE = "application/merge-patch+json"
 _JITTER = 1.2
 """A candidate waits for up to this share of the retry period more, so that replicas do not ask at once."""
 _CONFLICT, _ABSENT = 409, 404
@@ -259,7 +258,7 @@ class Election:
     async def _patch(self, known: _Lease, spec: Mapping[str, Any]) -> _Lease:
         """Change the Lease as it was known, and no other; labels and the like of it stay."""
         body = {"metadata": {"resourceVersion": known.metadata.resource_version}, "spec": spec}
-        return _decode(await self._api.call("PATCH", f"{self._path}/{self.name}", body, content_type=_MERGE))
+        return _decode(await self._api.call("PATCH", f"{self._path}/{self.name}", body, content_type=MERGE_PATCH))
 
     def _now(self) -> str:
         moment = datetime.datetime.fromtimestamp(self._calendar(), datetime.UTC)

@@ -6,7 +6,7 @@ memory there is: a new leader reads them all before it gives the first.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,17 +15,16 @@ from mizzen import observe
 from mizzen.api.meta import Key
 from mizzen.control.computed import Computed
 from mizzen.control.entry_pools import Plan, Pools
-from mizzen.control.retries import Budget, Chores
+from mizzen.control.leader_requests import LeaderRequests
+from mizzen.control.retries import Chores
 from mizzen.incremental import Engine
 from mizzen.model.entry_addresses import Wish, address_wish, entry_keys
 from mizzen.settings import Network
-from mizzen.sources.kube.client import Client
 from mizzen.sources.kube.source import KubeSource
 
 _WRITES = observe.Counter("mizzen_entry_address_writes", "ServiceEntries to which virtual addresses were written.")
 
 MANAGER = "ip-autoallocate"
-_MERGE = "application/merge-patch+json"
 _EVERY = 0.1
 
 
@@ -55,16 +54,14 @@ class EntryAddresses:
         self,
         db: Engine,
         source: KubeSource,
-        client: Client,
+        requests: LeaderRequests,
         networks: Iterable[Network],
-        leads: Callable[[], bool],
     ) -> None:
-        self._source, self._client, self._leads = source, client, leads
+        self._source, self._requests = source, requests
         self._pools = Pools(networks)
         self._changed: set[Key] = set()
         self._computed: Computed[Wish] = Computed(db, entry_keys, address_wish, self._changed.add)
         self._chores: Chores[Key] = Chores(self._see_to, "virtual addresses cannot be written")
-        self._budget = Budget()
 
     async def run(self) -> None:
         """Ends only when cancelled."""
@@ -101,21 +98,17 @@ class EntryAddresses:
         if wish is None or not wish.hosts or plan is None or wish.given == plan or resource is None:
             return
         path = resource.path_to(key.namespace, key.name)
-        await self._budget.spend()
-        read = _decode(await self._client.get(path))
+        read = _decode(await self._requests.get(path))
         given = tuple((each.host, each.value) for each in read.status.addresses)
         if given != wish.given or read.metadata.uid != self._computed.values[key][0].metadata.uid:
             return  # Not the one that was planned for; the engine will hear of it.
         await self._write(f"{path}/status", read.metadata.resource_version, plan)
 
     async def _write(self, path: str, version: str, plan: Plan) -> None:
-        await self._budget.spend()
-        if not self._leads():
-            return
         addresses: list[dict[str, Any]] = [{"value": value, "host": host} for host, value in plan]
         body = {"metadata": {"resourceVersion": version}, "status": {"addresses": addresses}}
-        await self._client.call("PATCH", path, body, query={"fieldManager": MANAGER}, content_type=_MERGE)
-        _WRITES.inc()
+        if await self._requests.write("PATCH", path, body, manager=MANAGER) is not None:
+            _WRITES.inc()
 
 
 def _decode(body: bytes) -> _Entry:

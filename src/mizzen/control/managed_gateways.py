@@ -17,15 +17,16 @@ from mizzen import observe
 from mizzen.api.gateway_api.references import GATEWAY_GROUP
 from mizzen.api.meta import Key, Object
 from mizzen.control.computed import Computed
+from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.owned_objects import Name, OwnedObjects, decode_metadata
-from mizzen.control.retries import Budget, Chores
+from mizzen.control.retries import Chores
 from mizzen.control.revisions import Revisions
 from mizzen.incremental import Engine
 from mizzen.inject.gateways.manifests import gateway_manifests
 from mizzen.inject.values import InjectionConfig
 from mizzen.model.convert.gateways.classes import GATEWAY_CONTROLLER, UNMANAGED_CONTROLLER
 from mizzen.model.convert.gateways.deployments import CONTROLLER_VERSION, Deployment, deployment, gateway_keys
-from mizzen.sources.kube.client import Client, Refused
+from mizzen.sources.kube.client import APPLY_PATCH, Client, Refused
 from mizzen.sources.kube.source import KubeSource
 
 _log = observe.scope("gateway")
@@ -39,7 +40,6 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
 }
 _EVERY, _CHOICES_EVERY = 0.1, 1.0
 _PATIENCE = 0.3
-_APPLY, _MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 _ABSENT, _CONFLICT = 404, 409
 
 
@@ -51,18 +51,17 @@ class GatewayDeployer:
         db: Engine,
         source: KubeSource,
         client: Client,
+        requests: LeaderRequests,
         revisions: Revisions,
-        leads: Callable[[], bool],
         *,
         installation: Callable[[], InjectionConfig],
         mesh: Callable[[], Mapping[str, Any]],
         makes_classes: bool = True,
     ) -> None:
-        self._source, self._client, self._revisions, self._leads = source, client, revisions, leads
+        self._source, self._requests, self._revisions = source, requests, revisions
         self._installation, self._mesh = installation, mesh
         self._classes = tuple(Key("GatewayClass", "", name) for name in _CLASSES) if makes_classes else ()
         self._chores: Chores[Key] = Chores(self._see_to, "a Gateway cannot be deployed")
-        self._budget = Budget()
         self._computed: Computed[Deployment] = Computed(db, gateway_keys, deployment, self._chores.add)
         self._owned = OwnedObjects(client, self._touched_owned)
         self._owners: dict[Name, Key] = {}
@@ -171,7 +170,8 @@ class GatewayDeployer:
         if found.metadata.annotations.get(CONTROLLER_VERSION) == str(_VERSION) or resource is None:
             return
         body = {"metadata": {"uid": found.metadata.uid, "annotations": {CONTROLLER_VERSION: str(_VERSION)}}}
-        await self._call("PATCH", resource.path_to(key.namespace, key.name), body, GATEWAY_CONTROLLER, _MERGE)
+        path = resource.path_to(key.namespace, key.name)
+        await self._requests.write("PATCH", path, body, manager=GATEWAY_CONTROLLER)
 
     async def _apply(self, key: Key, document: dict[str, Any], manager: str) -> None:
         metadata = document["metadata"]
@@ -181,8 +181,7 @@ class GatewayDeployer:
         if self._applied.get(name) == (digest, self._owned.writers.get(name)):
             return
         try:
-            await self._budget.spend()
-            there = decode_metadata(await self._client.get(name.path))
+            there = decode_metadata(await self._requests.get(name.path))
         except Refused as refusal:
             if refusal.status != _ABSENT:
                 raise
@@ -192,18 +191,11 @@ class GatewayDeployer:
             return
         if there is not None:
             metadata = {**metadata, "resourceVersion": there.resource_version}
-        answer = await self._call("PATCH", name.path, {**document, "metadata": metadata}, manager, _APPLY)
+        applied = {**document, "metadata": metadata}
+        answer = await self._requests.write("PATCH", name.path, applied, manager=manager, content_type=APPLY_PATCH)
         if answer is not None:
             _APPLIES.labels(name.kind).inc()
             self._applied[name] = digest, decode_metadata(answer).writers
-
-    async def _call(self, method: str, path: str, body: Any, manager: str, content_type: str) -> bytes | None:
-        """None where somebody else leads by now."""
-        await self._budget.spend()
-        if not self._leads():
-            return None
-        query = {"fieldManager": manager, **({"force": "true"} if content_type == _APPLY else {})}
-        return await self._client.call(method, path, body, query=query, content_type=content_type)
 
     def _tell(self, key: Key, trouble: str) -> None:
         """Once a term, for each Gateway."""
@@ -226,7 +218,9 @@ class GatewayDeployer:
             "spec": {"controllerName": controller, "description": description},
         }
         try:
-            await self._call("POST", resource.path, body, GATEWAY_CONTROLLER, "application/json")
+            await self._requests.write(
+                "POST", resource.path, body, manager=GATEWAY_CONTROLLER, content_type="application/json"
+            )
         except Refused as refusal:
             if refusal.status != _CONFLICT:  # It is there by now.
                 raise

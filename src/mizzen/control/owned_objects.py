@@ -15,12 +15,10 @@ import msgspec
 from mizzen import observe
 from mizzen.errors import SourceError
 from mizzen.inject.gateways.manifests import MANAGED_LABEL
-from mizzen.sources.kube.client import Client
+from mizzen.sources.kube.client import METADATA, METADATA_LIST, Client
 
 _log = observe.scope("kube")
 
-_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_ONE = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _RETRY = 2.0
 
 PLACES: Mapping[str, tuple[str, str]] = {
@@ -101,7 +99,7 @@ class OwnedObjects:
         while True:
             try:
                 version = await self._list(kind, path, query)
-                async with self._client.watch(path, {**query, "resourceVersion": version}, _ONE) as events:
+                async with self._client.watch(path, {**query, "resourceVersion": version}, METADATA) as events:
                     trouble = ""
                     async for event in events:
                         if event.type != "BOOKMARK":
@@ -115,7 +113,7 @@ class OwnedObjects:
     async def _list(self, kind: str, path: str, query: Mapping[str, str]) -> str:
         found: set[Name] = set()
         version = ""
-        async with contextlib.aclosing(self._client.list_pages(path, query, _LIST)) as pages:
+        async with contextlib.aclosing(self._client.list_pages(path, query, METADATA_LIST)) as pages:
             async for page in pages:
                 version = page.metadata.resource_version
                 for raw in page.items:

@@ -13,17 +13,16 @@ import msgspec
 
 from mizzen import observe
 from mizzen.api.meta import Key, Object
+from mizzen.control.webhooks.documents import MUTATING, REVISION
 from mizzen.errors import SourceError
 from mizzen.incremental import Engine
-from mizzen.sources.kube.client import Client
+from mizzen.sources.kube.client import METADATA_LIST, Client
 
 _log = observe.scope("kube")
 
-REVISION, TAG = "istio.io/rev", "istio.io/tag"
+TAG = "istio.io/tag"
 DEFAULT = "default"
 
-_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _EVERY = 15.0
 
 
@@ -56,7 +55,7 @@ class Revisions:
         query = {"labelSelector": f"{REVISION}={self._revision},{TAG}"}
         tags: set[str] = set()
         try:
-            async with contextlib.aclosing(self._client.list_pages(_WEBHOOKS, query, _METADATA)) as pages:
+            async with contextlib.aclosing(self._client.list_pages(MUTATING.path, query, METADATA_LIST)) as pages:
                 async for page in pages:
                     for raw in page.items:
                         tags.add(msgspec.json.decode(raw, type=_Webhook).metadata.labels.get(TAG, ""))

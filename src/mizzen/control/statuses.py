@@ -20,13 +20,13 @@ from mizzen import observe
 from mizzen.api.gateway_api.statuses import Status
 from mizzen.api.meta import Key, Object
 from mizzen.control.computed import Computed
-from mizzen.control.retries import Budget, Chores
+from mizzen.control.leader_requests import LeaderRequests
+from mizzen.control.retries import Chores
 from mizzen.control.revisions import Revisions
 from mizzen.control.status_merging import merge_status
 from mizzen.errors import SourceError
 from mizzen.incremental import Engine
 from mizzen.model.convert.status.objects import STATUSES, own_status, status_keys
-from mizzen.sources.kube.client import Client
 from mizzen.sources.kube.source import KubeSource
 
 _log = observe.scope("status")
@@ -37,7 +37,6 @@ _WAITING = observe.Gauge("mizzen_status_waiting", "Objects whose statuses are to
 MANAGER = "istio.io/gateway-controller"
 """Who has written, as the server notes it beside every field."""
 
-_MERGE = "application/merge-patch+json"
 _EVERY = 0.1
 """Seconds between two looks at the engine."""
 _PATIENCE = 0.3
@@ -72,14 +71,11 @@ class StatusWriter:
         self,
         db: Engine,
         source: KubeSource,
-        client: Client,
+        requests: LeaderRequests,
         revisions: Revisions,
-        leads: Callable[[], bool],
         calendar: Callable[[], float] = time.time,
     ) -> None:
-        self._db, self._source, self._client, self._revisions = db, source, client, revisions
-        self._leads, self._calendar = leads, calendar
-        self._budget = Budget()
+        self._source, self._requests, self._revisions, self._calendar = source, requests, revisions, calendar
         self._chores: Chores[Key] = Chores(self._see_to, "a status cannot be written")
         self._computed: Computed[Status] = Computed(db, status_keys, own_status, self._recomputed)
         self._wanted = self._computed.values
@@ -140,8 +136,7 @@ class StatusWriter:
         if resource is None:
             return
         try:
-            await self._budget.spend()
-            async with contextlib.aclosing(self._client.list_pages(resource.path, resource.query)) as pages:
+            async with contextlib.aclosing(self._requests.list_pages(resource.path, resource.query)) as pages:
                 async for page in pages:
                     for raw in page.items:
                         read = _document.decode(raw)
@@ -164,8 +159,7 @@ class StatusWriter:
         path = resource.path_to(key.namespace, key.name)
         read = self._read.pop(key, None)
         if read is None or read.metadata.resource_version != version:
-            await self._budget.spend()
-            read = _document.decode(await self._client.get(path))
+            read = _document.decode(await self._requests.get(path))
         changes = self._changes(key, read, wanted)
         if changes:
             written = await self._write(key, f"{path}/status", read.metadata.resource_version, changes)
@@ -188,15 +182,13 @@ class StatusWriter:
     async def _write(self, key: Key, path: str, version: str, changes: dict[str, Any]) -> str:
         """Write if nobody has written since; the version that came of it."""
         body = {"metadata": {"resourceVersion": version}, "status": changes}
-        await self._budget.spend()
-        if not self._leads():
-            return ""
-        query = {"fieldManager": MANAGER}
         try:
-            answer = await self._client.call("PATCH", path, body, query=query, content_type=_MERGE)
+            answer = await self._requests.write("PATCH", path, body, manager=MANAGER)
         except SourceError:
             _REFUSED.labels(key.kind).inc()
             raise
+        if answer is None:
+            return ""
         _WRITES.labels(key.kind).inc()
         return _document.decode(answer).metadata.resource_version
 

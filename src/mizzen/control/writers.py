@@ -7,12 +7,13 @@ revision, but for that of virtual addresses, which the cluster has once; the nam
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from mizzen import settings
 from mizzen.control.cluster import Cluster
-from mizzen.control.election import Election, Lead, lease_name, make_identity
+from mizzen.control.election import Election, lease_name, make_identity
 from mizzen.control.entry_addresses import EntryAddresses
+from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Options
@@ -54,10 +55,10 @@ class Writers:
         if config.features.allocate_addresses:
             self._stand(ADDRESS_ELECTION, self._allocate_addresses, of_revision=False)
 
-    def _stand(self, name: str, lead: Callable[[Election], Lead], *, of_revision: bool = True) -> None:
-        instance = self._config.instance
+    def _stand(self, name: str, lead: Callable[[LeaderRequests], Awaitable[None]], *, of_revision: bool = True) -> None:
+        client, instance = self._cluster.client, self._config.instance
         election = Election(
-            self._cluster.client,
+            client,
             instance.namespace,
             lease_name(name, instance.revision) if of_revision else name,
             self._identity,
@@ -69,49 +70,29 @@ class Writers:
             while True:
                 await asyncio.sleep(_EVERY)
                 if self._is_ready():
-                    await election.run(lead(election))
+                    await election.run(lambda: lead(LeaderRequests(client, lambda: election.leads)))
 
         self._cluster.writers.append(run)
 
     def _revisions(self) -> Revisions:
         return Revisions(self._cluster.client, self._db, self._config.instance.revision)
 
-    def _write_statuses(self, election: Election) -> Lead:
-        async def lead() -> None:
-            writer = StatusWriter(
-                self._db, self._cluster.source, self._cluster.client, self._revisions(), lambda: election.leads
-            )
-            await writer.run()
+    async def _write_statuses(self, requests: LeaderRequests) -> None:
+        await StatusWriter(self._db, self._cluster.source, requests, self._revisions()).run()
 
-        return lead
+    async def _deploy_gateways(self, requests: LeaderRequests) -> None:
+        await GatewayDeployer(
+            self._db,
+            self._cluster.source,
+            self._cluster.client,
+            requests,
+            self._revisions(),
+            installation=lambda: self._installation.config_for({}),
+            mesh=lambda: self._mesh.written,
+            makes_classes=self._config.features.gateway_classes,
+        ).run()
 
-    def _deploy_gateways(self, election: Election) -> Lead:
-        async def lead() -> None:
-            deployer = GatewayDeployer(
-                self._db,
-                self._cluster.source,
-                self._cluster.client,
-                self._revisions(),
-                lambda: election.leads,
-                installation=lambda: self._installation.config_for({}),
-                mesh=lambda: self._mesh.written,
-                makes_classes=self._config.features.gateway_classes,
-            )
-            await deployer.run()
-
-        return lead
-
-    def _allocate_addresses(self, election: Election) -> Lead:
+    async def _allocate_addresses(self, requests: LeaderRequests) -> None:
         features = self._config.features
-
-        async def lead() -> None:
-            writer = EntryAddresses(
-                self._db,
-                self._cluster.source,
-                self._cluster.client,
-                (features.addresses_v4, features.addresses_v6),
-                lambda: election.leads,
-            )
-            await writer.run()
-
-        return lead
+        networks = features.addresses_v4, features.addresses_v6
+        await EntryAddresses(self._db, self._cluster.source, requests, networks).run()

@@ -23,6 +23,11 @@ T = TypeVar("T")
 
 PAGE = 500
 """Objects asked for at once."""
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""What to accept where metadata is enough: of an object, as in a watch, and in a list."""
+MERGE_PATCH, APPLY_PATCH = "application/merge-patch+json", "application/apply-patch+yaml"
+"""Types of content for changes of an object."""
 
 _ANSWER_SECONDS = 60.0
 _CONNECT_SECONDS = 10.0

@@ -16,7 +16,7 @@ from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
 from mizzen.errors import SourceError
 from mizzen.sources.batches import Batch, count_events
-from mizzen.sources.kube.client import Client
+from mizzen.sources.kube.client import METADATA, METADATA_LIST, Client
 from mizzen.sources.kube.reflector import Held, Reflector, Timing
 from mizzen.sources.kube.served import SERVED_KINDS, Resource, find_served
 from mizzen.sources.origins import Finding, Origin
@@ -30,7 +30,6 @@ ORIGIN = Origin("kubernetes")
 """Where objects of an API server stand."""
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _SETTLE = 0.5
 """Seconds for a CRD to be established after it was written."""
 _RETRY = 2.0
@@ -211,11 +210,11 @@ class KubeSource:
             wait = _RETRY
             try:
                 version = ""
-                async with contextlib.aclosing(self._client.list_pages(_CRDS, {}, _METADATA)) as pages:
+                async with contextlib.aclosing(self._client.list_pages(_CRDS, {}, METADATA_LIST)) as pages:
                     async for page in pages:
                         version = page.metadata.resource_version
                 changed.set()
-                async with self._client.watch(_CRDS, {"resourceVersion": version}, _METADATA) as events:
+                async with self._client.watch(_CRDS, {"resourceVersion": version}, METADATA) as events:
                     failures = 0
                     async for event in events:
                         if event.type != "BOOKMARK":
