@@ -9,16 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mizzen.analysis.cluster import Webhook, WebhookConfiguration, selects
+from mizzen.analysis.membership import INJECT, INJECTION, REVISION, SYSTEM_NAMESPACES
 from mizzen.api.kube.cluster import Namespace
 from mizzen.api.kube.pods import Pod
 from mizzen.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 
-REVISION = "istio.io/rev"
-INJECTION = "istio-injection"
-INJECT = "sidecar.istio.io/inject"
 _STATUS = "sidecar.istio.io/status"
 _INJECTOR_APP = ("app", "sidecar-injector")
-_SYSTEM = frozenset({"istio-system", "kube-system", "kube-public", "kube-node-lease", "local-path-storage"})
+_UNLISTED = SYSTEM_NAMESPACES | {"istio-system"}
 _DEACTIVATED = "istio.io/deactivated"
 _FOREIGN = "<non-Istio>"
 
@@ -165,7 +163,7 @@ def list_spaces(
     lines = []
     for namespace in sorted(namespaces, key=lambda each: each.metadata.name):
         name = namespace.metadata.name
-        if name not in _SYSTEM:
+        if name not in _UNLISTED:
             revision = _revision_of(namespace.metadata.labels, hooks)
             lines += [Space(name, revision, text) for text in _describe_pods(by_namespace.get(name, []), revision)]
     return lines

@@ -17,6 +17,8 @@ INJECT = "sidecar.istio.io/inject"
 INJECTION = "istio-injection"
 REVISION = "istio.io/rev"
 DATAPLANE_MODE = "istio.io/dataplane-mode"
+SYSTEM_NAMESPACES = frozenset({"kube-node-lease", "kube-public", "kube-system", "local-path-storage"})
+"""Namespaces of Kubernetes itself."""
 _REDIRECTION = "ambient.istio.io/redirection"
 
 

@@ -71,7 +71,7 @@ def _look(manifests: tuple[str, ...], mesh: str) -> _Scene:
 
 def _with_namespaces(objects: "Mapping[Key, Any]") -> "dict[Key, Any]":
     """The objects and a Namespace where there is none: there a local mesh injects every pod."""
-    from mizzen.analysis.injectors import INJECTION
+    from mizzen.analysis.membership import INJECTION
     from mizzen.api.kube.cluster import Namespace
     from mizzen.api.meta import Key, ObjectMeta
 

@@ -18,7 +18,6 @@ from mizzen.model.services import Port, Service
 from mizzen.model.workloads import freeze
 
 _MOST_NAMES = 5
-_SYSTEM = frozenset({"kube-node-lease", "kube-public", "kube-system", "local-path-storage"})
 
 
 # -- clients without a sidecar --------------------------------------------------------------------------------------
@@ -34,7 +33,7 @@ def check_strict(db: Engine, key: Key) -> tuple[Finding, ...]:
     spaces = objects.namespaces(db) if is_mesh_wide else (key.namespace,)
     findings = []
     for space in spaces:
-        names_ = _outsiders(db, space) if space not in _SYSTEM else ()
+        names_ = _outsiders(db, space) if space not in membership.SYSTEM_NAMESPACES else ()
         if names_:
             more = f" and {len(names_) - _MOST_NAMES} more" if len(names_) > _MOST_NAMES else ""
             text = ", ".join(names_[:_MOST_NAMES]) + more

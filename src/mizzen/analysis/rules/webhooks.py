@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping
 from mizzen.analysis import catalogue, objects
 from mizzen.analysis.cluster import MUTATING, VALIDATING, Webhook, WebhookConfiguration, selects
 from mizzen.analysis.findings import Finding, report
+from mizzen.analysis.membership import INJECT, INJECTION, REVISION
 from mizzen.api.meta import Key, LabelSelector
 from mizzen.incremental import Engine, query
 
-_REVISION = "istio.io/rev"
-_INJECTION = "istio-injection"
-_INJECT = "sidecar.istio.io/inject"
 _WEBHOOK_SUFFIX = "istio.io"
 
 
@@ -36,7 +34,7 @@ def _is_injector(found: WebhookConfiguration) -> bool:
 
 
 def _revisions(found: WebhookConfiguration) -> set[str]:
-    own = found.metadata.labels.get(_REVISION)
+    own = found.metadata.labels.get(REVISION)
     named = {
         value
         for hook in found.webhooks
@@ -47,10 +45,10 @@ def _revisions(found: WebhookConfiguration) -> set[str]:
 
 
 def _selected_revisions(selector: LabelSelector) -> Iterator[str]:
-    if _REVISION in selector.match_labels:
-        yield selector.match_labels[_REVISION]
+    if REVISION in selector.match_labels:
+        yield selector.match_labels[REVISION]
     for each in selector.match_expressions:
-        if each.key == _REVISION and each.operator == "In":
+        if each.key == REVISION and each.operator == "In":
             yield from each.values
 
 
@@ -59,13 +57,13 @@ def _situations(db: Engine) -> tuple[tuple[Mapping[str, str], Mapping[str, str]]
     """The labels of namespaces and pods that decide who injects."""
     configurations = [found for _, found in objects.values(db, MUTATING) if _is_injector(found)]
     revisions = sorted(set().union(*(_revisions(found) for found in configurations)))
-    spaces = _with_revisions([{}, {_INJECTION: "enabled"}, {_INJECTION: "disabled"}], revisions)
-    pods = _with_revisions([{}, {_INJECT: "true"}, {_INJECT: "false"}], revisions)
+    spaces = _with_revisions([{}, {INJECTION: "enabled"}, {INJECTION: "disabled"}], revisions)
+    pods = _with_revisions([{}, {INJECT: "true"}, {INJECT: "false"}], revisions)
     return tuple((space, pod) for space in spaces for pod in pods)
 
 
 def _with_revisions(plain: list[dict[str, str]], revisions: list[str]) -> list[dict[str, str]]:
-    return [*plain, *({**labels, _REVISION: revision} for labels in plain for revision in revisions)]
+    return [*plain, *({**labels, REVISION: revision} for labels in plain for revision in revisions)]
 
 
 @query
