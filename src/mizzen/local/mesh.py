@@ -64,7 +64,6 @@ class Mesh:
         )
         self._control_addresses: Mapping[str, str] = {}
         self._forwarders: list[Forwarder] = []
-        self._told: set[str] = set()
         self._admitted = Admitted()
         self._remarks = Remarks()
         self._trouble = Remarks()
@@ -105,9 +104,9 @@ class Mesh:
 
     def _take(self) -> None:
         self._inventory.take(self._source.contents.objects)
-        self._deploy_gateways()
+        remarks = self._deploy_gateways()
         self._admitted = admit(self._inventory.objects.values())
-        self._tell(self._remarks.update(self._judge()))
+        self._tell(self._remarks.update([*remarks, *self._judge()]))
 
     def _tell(self, news: News) -> None:
         for line in news.new:
@@ -125,28 +124,24 @@ class Mesh:
             yield f"{problem.level}: {Finding(origin, problem)}"
         yield from (f"warning: {key}: a local mesh does not run it" for key in self._inventory.unrun())
 
-    def _deploy_gateways(self) -> None:
-        """Adds what Gateways want that nobody deploys; they listen on ports that only pods of their own can have."""
+    def _deploy_gateways(self) -> tuple[str, ...]:
+        """Adds what Gateways want that nobody deploys, and tells what is in the way of others.
+
+        They listen on ports that only pods of their own can have.
+        """
         if not self._surroundings.isolation.namespaces:
-            return
+            return ()
         known = self._inventory
         found = managed.with_gateways(known.objects, self._surroundings.injection, known.mesh_config())
         known.take(found.objects)
-        for remark in found.remarks:
-            self._tell_once(remark)
-
-    def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self._timeline.line(f"         {text}")
+        return found.remarks
 
     async def _begin(self, parts: asyncio.TaskGroup) -> None:
         """Hub, resolver, objects, control plane, ports, and then the loop that does the rest."""
         surroundings, options = self._surroundings, self._surroundings.options
         wishes = publishing.select_wishes(self._inventory.services(), options.ports)
         publishing.require_all(wishes, options.ports)
-        for remark in surroundings.remarks():
-            self._tell_once(remark)
+        self._tell(News(tuple(surroundings.remarks()), ()))
         if surroundings.isolation.namespaces:
             await asyncio.to_thread(network.lay_hub, surroundings.subnets)
             for address in (surroundings.subnets.resolver, surroundings.subnets.hub):
