@@ -184,15 +184,13 @@ def select_mesh(base: Path, name: str | None) -> Layout:
     """The mesh of that name, or the only one that runs."""
     meshes = list_meshes(base)
     if name is not None:
-        chosen = next((mesh for mesh in meshes if mesh.name == name), None)
-        if chosen is None:
-            raise LocalError(f"there is no mesh {name}; {_describe_others(meshes, 'start one with `mizzen up DIR`')}")
+        chosen = _named(meshes, name, "start one with `mizzen up DIR`")
         _require_running(chosen)
         return chosen
     running = [mesh for mesh in meshes if is_locked(mesh)]
-    for dead in meshes if not running else ():
-        _require_running(dead)
     if not running:
+        for dead in meshes:
+            _require_running(dead)
         raise LocalError("no mesh is running; start one with `mizzen up DIR`")
     return _only(running, "running", "with --mesh")
 
@@ -203,10 +201,7 @@ def select_remains(
     """The mesh of that name, or the only one, whether it runs or was killed; `choice` tells how to name one."""
     meshes = list_meshes(base)
     if name is not None:
-        chosen = next((mesh for mesh in meshes if mesh.name == name), None)
-        if chosen is None:
-            raise LocalError(f"there is no mesh {name}; {_describe_others(meshes, 'nothing is left to take down')}")
-        return chosen
+        return _named(meshes, name, "nothing is left to take down")
     if not meshes:
         raise LocalError("no mesh is running, and none has left anything")
     return _only(meshes, "there", choice)
@@ -219,9 +214,14 @@ def _only(meshes: Sequence[Layout], state: str, choice: str) -> Layout:
     return meshes[0]
 
 
-def _describe_others(meshes: Sequence[Layout], none: str) -> str:
-    names = ", ".join(mesh.name for mesh in meshes)
-    return f"there are {names}" if len(meshes) > 1 else f"there is {names}" if meshes else none
+def _named(meshes: Sequence[Layout], name: str, none: str) -> Layout:
+    """The one of that name; `none` is the advice where there are no others to choose from."""
+    chosen = next((mesh for mesh in meshes if mesh.name == name), None)
+    if chosen is None:
+        names = ", ".join(mesh.name for mesh in meshes)
+        others = f"there are {names}" if len(meshes) > 1 else f"there is {names}" if meshes else none
+        raise LocalError(f"there is no mesh {name}; {others}")
+    return chosen
 
 
 def _require_running(mesh: Layout) -> None:

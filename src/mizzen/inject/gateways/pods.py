@@ -18,9 +18,7 @@ from mizzen.model.convert.gateways.deployments import Deployment
 
 _READINESS = {"path": "/healthz/ready", "port": 15021, "scheme": "HTTP"}
 _PORTS = (("metrics", 15020), ("status-port", 15021), ("http-envoy-prom", 15090))
-_WAYPOINT_RESOURCES = Resources(
-    requests={"cpu": "100m", "memory": "128Mi"}, limits={"cpu": "2", "memory": "1Gi"}
-)  # fmt: skip
+_WAYPOINT_RESOURCES = Resources(requests={"cpu": "100m", "memory": "128Mi"}, limits={"cpu": "2", "memory": "1Gi"})
 _SCRAPED = {
     "prometheus.io/path": "/stats/prometheus",
     "prometheus.io/port": "15020",
