@@ -4,8 +4,6 @@ In: the introspection interface (ControlZ) of a local mesh's control plane, or o
 with their levels as istioctl prints them; nothing when levels were changed.
 """
 
-import http.client
-import json
 import re
 import urllib.parse
 from collections.abc import Iterator
@@ -22,7 +20,6 @@ from mizzen.errors import DecodeError, MizzenError
 _COLUMNS = ("ACTIVE SCOPE", "DESCRIPTION", "LOG LEVEL", "STACK TRACE LEVEL")
 _CHANGE = re.compile(r"([\w\- ]+):(none|error|warn|info|debug)")
 _RESET = {"output_level": "info", "stack_trace_level": "none"}
-_TIMEOUT_SECONDS = 30.0
 
 
 @click.group(cls=AliasGroup)
@@ -77,7 +74,7 @@ def log(
     elif output == "short":
         click.echo(render.render_table(_build_table(scopes)), nl=False)
     else:
-        click.echo(render.render_yaml(scopes) if output == "yaml" else render.render_json(scopes), nl=False)
+        click.echo(render.render_as(output, scopes), nl=False)
 
 
 admin.add(log, "l")
@@ -122,22 +119,7 @@ def _change(plane: targets.ControlPlane, scopes: list[dict[str, Any]], changes: 
             raise MizzenError(f"unknown scope {name}; known are {', '.join(known)}")
         wanted.setdefault(name, dict(known[name]))[field] = level
     for name, scope in wanted.items():
-        _put(plane, f"/scopej/{urllib.parse.quote(name)}", json.dumps(scope).encode())
-
-
-def _put(plane: targets.ControlPlane, path: str, body: bytes) -> None:
-    host, _, port = plane.address.rpartition(":")
-    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=_TIMEOUT_SECONDS)
-    try:
-        connection.request("PUT", path, body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        answer = response.read()
-    except (OSError, http.client.HTTPException) as failed:
-        raise MizzenError(f"cannot reach the control plane at {plane.address}: {failed}") from failed
-    finally:
-        connection.close()
-    if response.status >= http.client.MULTIPLE_CHOICES:
-        raise targets.UnexpectedStatus(response.status, answer)
+        plane.put_json(f"scopej/{urllib.parse.quote(name)}", scope)
 
 
 def _build_table(scopes: list[dict[str, Any]]) -> Table:

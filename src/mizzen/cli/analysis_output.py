@@ -12,6 +12,7 @@ from mizzen.analysis.catalogue import CATALOGUE
 from mizzen.analysis.findings import Finding, Message
 from mizzen.analysis.own_codes import OWN_CODES
 from mizzen.analysis.reports import fingerprint
+from mizzen.cli.render import render_yaml
 
 ISTIO_RELEASE = "1.32"
 DOCUMENTATION = f"https://istio.io/v{ISTIO_RELEASE}/docs/reference/config/analysis"
@@ -26,6 +27,13 @@ class Placed(NamedTuple):
 
     finding: Finding
     reference: str
+
+
+def render(output: str, findings: Sequence[Placed], *, colour: bool) -> str:
+    """In one of the forms `log`, `json` and `yaml`."""
+    if output == "log":
+        return render_log(findings, colour=colour)
+    return render_json(findings) if output == "json" else render_yaml(to_plain(findings))
 
 
 def render_log(findings: Sequence[Placed], *, colour: bool) -> str:

@@ -6,7 +6,6 @@ threshold, 65 for documents that cannot be read, both for lines only. Services, 
 istioctl passes over. `--baseline` and `--since` leave out what was found before.
 """
 
-import importlib.metadata
 import os
 import sys
 from collections import Counter
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mizzen.cli import options, render
+from mizzen.cli import options
 from mizzen.cli.flags import Command
 from mizzen.cli.groups import EXIT_PARSE
 from mizzen.errors import MizzenError
@@ -216,14 +215,12 @@ def _tell_details(asked: "Asked", answer: "Answer") -> None:
 def _render(output: str, shown: "Sequence[Placed]", color: bool | None) -> str:
     from mizzen.cli import analysis_output
 
-    if output == "log":
-        dumb = os.environ.get("TERM") == "dumb"
-        return analysis_output.render_log(shown, colour=sys.stdout.isatty() and not dumb if color is None else color)
-    if output == "json":
-        return analysis_output.render_json(shown)
     if output == "sarif":
+        import importlib.metadata
+
         return analysis_output.render_sarif(shown, importlib.metadata.version("mizzen"))
-    return render.render_yaml(analysis_output.to_plain(shown))
+    dumb = os.environ.get("TERM") == "dumb"
+    return analysis_output.render(output, shown, colour=sys.stdout.isatty() and not dumb if color is None else color)
 
 
 def _success(asked: "Asked", unread: bool) -> str:

@@ -176,7 +176,7 @@ def _read_objects(file: pathlib.Path) -> str:
         return f"# does not parse at line {bad.line}: left out\n"
     try:
         values = [redaction.redact_object(document.value) for document in found if document.value is not None]
-        return "---\n".join(render.render_document(value) for value in values)
+        return render.render_documents("yaml", values)
     except RecursionError:
         return "# nested too deeply: left out\n"
 

@@ -60,8 +60,7 @@ def compile_(
     if output == "summary":
         click.echo(render.render_table(snapshot.summarize(taken)), nl=False)
         return
-    text = render.render_yaml(taken.printed) if output == "yaml" else render.render_json(taken.printed, indent=2)
-    click.echo(text, nl=False)
+    click.echo(render.render_as(output, taken.printed, indent=2), nl=False)
 
 
 def _tell_left_out(contents: "Contents", engine: "Engine", proxy: "Proxy", taken: "Snapshot") -> None:

@@ -54,7 +54,7 @@ def _ask(proxy: targets.Proxy, kind: str, output: str, mesh: str) -> str:
     if output == "short":
         return proxy.get(_PATHS[kind]).decode(errors="replace")
     value = json.loads(proxy.get(f"{_PATHS[kind]}?format=json"))
-    return render.render_yaml(value) if output == "yaml" else render.render_json(value)
+    return render.render_as(output, value)
 
 
 def _scrape(proxy: targets.Proxy, state: "runtime.State") -> str:

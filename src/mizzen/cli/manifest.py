@@ -59,7 +59,7 @@ def gateway(
             failed = failed or bool(rendered.problems)
             for problem in rendered.problems:
                 click.echo(f"{problem.level}: {problem}", err=True)
-    _print(documents, output)
+    click.echo(render.render_documents(output, documents), nl=False)
     return 1 if failed else 0
 
 
@@ -81,10 +81,3 @@ def _asked(engine: "Engine", names: tuple[str, ...], namespace: str) -> Iterator
         if not found:
             raise MizzenError(f"there is no Gateway {name}{f' in namespace {where}' if where else ''}")
         yield from found
-
-
-def _print(documents: list[dict[str, Any]], output: str) -> None:
-    if output == "json":
-        click.echo(render.render_json({"apiVersion": "v1", "kind": "List", "items": documents}, indent=2), nl=False)
-        return
-    click.echo("---\n".join(render.render_document(document) for document in documents), nl=False)

@@ -56,11 +56,7 @@ def ingress(paths: tuple[str, ...], gateway: str, classes: tuple[str, ...], doma
         click.echo(render.render_json(_report(done), indent=2), nl=False)
         return
     _tell(done)
-    if output == "json":
-        found = {"apiVersion": "v1", "kind": "List", "items": list(done.documents)}
-        click.echo(render.render_json(found, indent=2), nl=False)
-    else:
-        click.echo("---\n".join(render.render_document(document) for document in done.documents), nl=False)
+    click.echo(render.render_documents(output, done.documents), nl=False)
 
 
 migrate.add(ingress)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mizzen.cli import listening, options, render, targets, views
+from mizzen.cli import listening, options, targets, views
 from mizzen.cli.flags import Command
 from mizzen.errors import MizzenError
 
@@ -49,7 +49,7 @@ def precheck(
     from mizzen.analysis import precheck as checks
     from mizzen.analysis import reports
     from mizzen.analysis.settings import Facts
-    from mizzen.cli.analysis_output import DOCUMENTATION
+    from mizzen.cli import analysis_output
 
     threshold = reports.parse_level(output_threshold)
     if threshold is None:
@@ -60,9 +60,10 @@ def precheck(
         found = [each for each in found if each.finding.key != checks.CLUSTER]
     shown = [each for each in found if reports.is_at_least(each.finding, threshold)]
     if shown or output != "log":
-        click.echo(_render(output, shown), nl=False, color=True)  # istioctl colours these lines wherever they go
+        # istioctl colours these lines wherever they go.
+        click.echo(analysis_output.render(output, shown, colour=True), nl=False, color=True)
     if any(reports.is_at_least(each.finding, _EXIT_ISSUES) for each in found):
-        more = f"See {DOCUMENTATION} for more information about causes and resolutions."
+        more = f"See {analysis_output.DOCUMENTATION} for more information about causes and resolutions."
         raise MizzenError(
             f"Issues found when checking the cluster. Istio may not be safe to install or upgrade.\n{more}"
         )
@@ -116,13 +117,3 @@ def _check(files: Sequence[str], facts: "Facts", *, revision: str, mesh: str) ->
     places: Any = manifests.places
     found = [Placed(each, places[each.key].reference(each.path) if each.key in places else "") for each in ordered]
     return found, bool(manifests.errors)
-
-
-def _render(output: str, shown: "Sequence[Placed]") -> str:
-    from mizzen.cli import analysis_output
-
-    if output == "log":
-        return analysis_output.render_log(shown, colour=True)
-    if output == "json":
-        return analysis_output.render_json(shown)
-    return render.render_yaml(analysis_output.to_plain(shown))

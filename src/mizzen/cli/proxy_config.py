@@ -110,11 +110,7 @@ def _print(output: str, table: Callable[[], Table], value: Callable[[], Any]) ->
     if output in ("table", "short"):
         click.echo(render.render_table(table()), nl=False)
     else:
-        click.echo(_structured(output, value()), nl=False)
-
-
-def _structured(output: str, value: Any) -> str:
-    return render.render_yaml(value) if output == "yaml" else render.render_json(value)
+        click.echo(render.render_as(output, value()), nl=False)
 
 
 def _bare(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -60,8 +60,7 @@ def _list(planes: Sequence[Plane], *, verbosity: int | None, output: str, namesp
     answers = [plane.statuses(namespace) for plane in planes]
     if output != "table":
         for answer in answers:
-            text = render.render_yaml(answer.document) if output == "yaml" else render.render_json(answer.document)
-            click.echo(text, nl=False)
+            click.echo(render.render_as(output, answer.document), nl=False)
         return
     proxies = [proxy for answer in answers for proxy in answer.proxies]
     if verbosity is None:

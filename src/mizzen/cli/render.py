@@ -58,6 +58,18 @@ def render_yaml(value: Any) -> str:
     return text
 
 
+def render_as(output: str, value: Any, indent: int = 4) -> str:
+    """The value as YAML where `output` is `yaml`, else as JSON."""
+    return render_yaml(value) if output == "yaml" else render_json(value, indent)
+
+
+def render_documents(output: str, documents: Sequence[Any]) -> str:
+    """Manifests for kubectl: as one List where `output` is `json`, else as documents of YAML."""
+    if output == "json":
+        return render_json({"apiVersion": "v1", "kind": "List", "items": documents}, indent=2)
+    return "---\n".join(render_document(document) for document in documents)
+
+
 def render_document(document: Any) -> str:
     """One document as YAML that Kubernetes reads back as the same values."""
     import yaml

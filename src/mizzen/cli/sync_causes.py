@@ -8,7 +8,7 @@ others, as far as they are few, only differences are told. An Envoy that cannot 
 import datetime
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -46,8 +46,7 @@ def explain(planes: Sequence[Plane], pod: str, *, namespace: str, reach: Reach, 
         click.echo(text.render(findings, drift, len(connected)), nl=False)
         return
     document = {"findings": msgspec.to_builtins(findings), "drift": drift}
-    plain: Any = render.render_yaml(document) if output == "yaml" else render.render_json(document, indent=2)
-    click.echo(plain, nl=False)
+    click.echo(render.render_as(output, document, indent=2), nl=False)
 
 
 def _told(plane: Plane, answer: Statuses, now: datetime.datetime) -> "Told":

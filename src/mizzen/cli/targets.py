@@ -56,10 +56,17 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
 
     def get(self, path: str) -> bytes:
         """The answer of its monitoring interface; NotConnected where it does not know what was asked for."""
+        return self._request("GET", path)
+
+    def put_json(self, path: str, value: Any) -> None:
+        """Replaces what stands at a path."""
+        self._request("PUT", path, json.dumps(value).encode())
+
+    def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         host, _, port = self.address.rpartition(":")
         connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=_TIMEOUT_SECONDS)
         try:
-            return _request(connection, "GET", path)
+            return _request(connection, method, path, body)
         except UnexpectedStatus as refused:
             if refused.status == http.client.NOT_FOUND:
                 raise NotConnected(str(refused)) from refused
@@ -76,7 +83,7 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnexpectedStatus(MizzenError):
-    """An HTTP answer other than 200."""
+    """An HTTP answer that is no success."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(f"unexpected status code: {status}: {body.decode(errors='replace').strip()}")
@@ -97,18 +104,19 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = unix.connect(self._path, _TIMEOUT_SECONDS)
 
 
-def _request(connection: http.client.HTTPConnection, method: str, path: str) -> bytes:
+def _request(connection: http.client.HTTPConnection, method: str, path: str, json_body: bytes | None = None) -> bytes:
+    headers = {"Content-Type": "application/json"} if json_body is not None else {}
     try:
-        connection.request(method, f"/{path}")
+        connection.request(method, f"/{path}", json_body, headers)
         response = connection.getresponse()
-        body = response.read()
+        answer = response.read()
     except (OSError, http.client.HTTPException) as failed:
         raise MizzenError(str(failed) or type(failed).__name__) from failed
     finally:
         connection.close()
-    if response.status != http.client.OK:
-        raise UnexpectedStatus(response.status, body)
-    return body
+    if not http.client.OK <= response.status < http.client.MULTIPLE_CHOICES:
+        raise UnexpectedStatus(response.status, answer)
+    return answer
 
 
 def find_layout(mesh: str) -> "runtime.Layout":

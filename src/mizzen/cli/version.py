@@ -48,9 +48,7 @@ def version(short: bool, output: str, remote: bool, reach: Reach) -> None:
         except MizzenError as absent:
             click.echo(f"Mizzen is not running here: {absent}", err=True)
     if output:
-        document = _document(report)
-        text = render.render_yaml(document) if output == "yaml" else render.render_json(document, indent=2)
-        click.echo(text, nl=False)
+        click.echo(render.render_as(output, _document(report), indent=2), nl=False)
         return
     click.echo("".join(f"{line}\n" for line in _lines(report, short=short, remote=remote)), nl=False)
 
