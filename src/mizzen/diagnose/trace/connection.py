@@ -70,9 +70,10 @@ def _why_no_chain(
         return found.failed, ("sni", seen.server_name)
     if hop.wire.hello is None:
         reason = f"{hop.side} takes mutual TLS only on port {seen.port}, and the client speaks plain text"
-        return reason, ("strict", hop.side)
+        return reason, ("strict", hop.side, str(seen.port))
     takes = "plain text or the mesh's mutual TLS" if len(secured) < len(there) else "the mesh's mutual TLS only"
-    return f"{hop.side} takes {takes} on port {seen.port}, and the client speaks other TLS", ("tls", hop.side)
+    reason = f"{hop.side} takes {takes} on port {seen.port}, and the client speaks other TLS"
+    return reason, ("tls", hop.side, str(seen.port))
 
 
 def _note_chain(hop: Hop, found: filter_chains.Found, seen: filter_chains.Seen) -> None:
@@ -100,7 +101,8 @@ def _handshake(hop: Hop, receiving: tls.Server | None) -> tuple[Answer | None, H
     if hello is None:
         reason = f"{hop.side} expects TLS here, and the client speaks plain text"
         hop.journal.note(hop.side, "tls", "plain text where TLS is expected", state="fails")
-        return hop.closed("tls", reason, flag=NO_FLAG, details="", about=("strict", hop.side)), hop
+        about = ("strict", hop.side, str(hop.wire.port))
+        return hop.closed("tls", reason, flag=NO_FLAG, details="", about=about), hop
     failure, doubt = tls.agree(hello, receiving)
     if doubt:
         hop.journal.hang_on(doubt)
@@ -140,7 +142,7 @@ def _refused(hop: Hop, failure: tls.Failure) -> Answer:
         link=failure.link,
         reason=failure.reason,
         transport=failure.transport,
-        about=("secret", failure.secret) if failure.secret else ("tls", hop.side, failure.shown),
+        about=("secret", failure.secret) if failure.secret else ("tls", hop.side, str(hop.wire.port), failure.shown),
         connected=failure.handshake_seemed_done,
     )
 
@@ -188,7 +190,7 @@ def _http(hop: Hop, config: Json) -> Answer:
             link="tls" if hop.wire.hello is not None else "filter_chain",
             reason=f"{hop.side} expects plain HTTP on port {hop.wire.port}, and {what} arrives",
             transport=tls.WRONG_VERSION if hop.wire.hello is not None else "",
-            about=("tls", hop.side) if hop.wire.hello is not None else ("protocol",),
+            about=("tls", hop.side, str(hop.wire.port)) if hop.wire.hello is not None else ("protocol",),
             connected=hop.wire.hello is None,
         )
     return http.serve(hop, config, message)

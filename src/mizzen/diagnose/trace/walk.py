@@ -378,7 +378,7 @@ class _Walk:
                 link="tls",
                 reason=reason,
                 transport=tls.WRONG_VERSION,
-                about=("tls", pod.reference),
+                about=("tls", pod.reference, str(wire.port)),
                 connected=False,
             )
         journal.hang_on(f"whether the program of {pod.reference} speaks TLS on port {wire.port}, and its certificate")

@@ -118,6 +118,20 @@ def test_a_client_without_a_sidecar_meets_strict():
     assert blamed(found) == "PeerAuthentication/strict"
 
 
+def test_a_policy_that_is_strict_on_another_port_only_is_not_to_blame():
+    own = (
+        strict()
+        .replace("name: strict", "name: own")
+        .replace(
+            "{mtls: {mode: STRICT}}", "{selector: {matchLabels: {app: server}}, portLevelMtls: {9000: {mode: STRICT}}}"
+        )
+    )
+    found = ask(
+        world_of(SHOP + pod("outer", namespace="bare"), strict(), own), "http://server.web/", source="outer.bare"
+    )
+    assert (found.link, blamed(found)) == ("tls", "PeerAuthentication/strict")
+
+
 def test_mutual_tls_to_a_pod_without_a_sidecar():
     text = BASE + pod("client") + pod("server", namespace="bare") + service("server", namespace="bare")
     rule = destination_rule("trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}").replace(

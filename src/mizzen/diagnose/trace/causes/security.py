@@ -7,18 +7,16 @@ DestinationRule that says so comes first: without it auto-mTLS would have agreed
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.api.networking.gateway import Gateway
-from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication
+from mizzen.api.policy import AuthorizationPolicy
 from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.trace.causes import hosts
-from mizzen.diagnose.trace.causes.found import Case, Found, selects
+from mizzen.diagnose.trace.causes.found import Case, Found
 from mizzen.diagnose.trace.causes.gateways import all_gateways, no_chain, serving
 from mizzen.diagnose.trace.verdict import Cause
 from mizzen.diagnose.trace.world import Workload
-from mizzen.incremental import Index
-from mizzen.model import mesh, policies, workloads
+from mizzen.model import policies, workloads
 
 _ABOUT_SERVERS = ("strict", "tls")
-_peers = Index("PeerAuthentication", "all traced", lambda _key, _policy: ((),))
 
 
 # -- mutual TLS ------------------------------------------------------------------------------------------------------
@@ -28,7 +26,7 @@ def plain_text_to_strict(case: Case) -> Found:
     """A server that takes mutual TLS only, and a client that does not speak it."""
     server, client = _server(case), case.first
     rule = _client_rule(case)
-    policy = strict_policy(case, server) if server is not None else None
+    policy = _strict_policy(case, server) if server is not None else None
     if server is not None and server.proxy == "router" and rule is None:
         return no_chain(case)
     if rule is not None:
@@ -70,24 +68,15 @@ def sets_tls(rule: DestinationRule | None) -> bool:
     return any(tls is not None for p in stated for tls in (p.tls, *(level.tls for level in p.port_level_settings)))
 
 
-def strict_policy(case: Case, server: Workload) -> Cause | None:
-    """The PeerAuthentication by which the server takes mutual TLS only."""
-    labels = workloads.freeze(server.labels)
-    root = mesh.root_namespace(case.db)
-    found: list[tuple[int, tuple[float, str, str], Key]] = []
-    for key in case.db.lookup(_peers, ()):
-        policy: PeerAuthentication = case.db.input(Key(*key))
-        general = policies.is_general(policy)
-        own = policy.metadata.namespace == server.namespace
-        selector = policy.spec.selector.match_labels if policy.spec.selector is not None else {}
-        modes = [policy.spec.mtls, *policy.spec.port_level_mtls.values()]
-        if not any(mode is not None and mode.mode == "STRICT" for mode in modes):
-            continue
-        if own and not general and selects(selector, dict(labels)):
-            found.append((0, policy.metadata.age_order, Key(*key)))
-        elif general and (own or policy.metadata.namespace == root):
-            found.append((1 if own else 2, policy.metadata.age_order, Key(*key)))
-    return case.world.cause(min(found)[2]) if found else None
+def _strict_policy(case: Case, server: Workload) -> Cause | None:
+    """The PeerAuthentication by which the server takes mutual TLS only at the port that the answer is about."""
+    labels, port = workloads.freeze(server.labels), int(case.answer.about[2])
+    if policies.peer_modes(case.db, server.namespace, labels).of(port) != "STRICT":
+        return None
+    deciding = policies.deciding_peer(case.db, server.namespace, labels, port)
+    if deciding is None:
+        return None
+    return case.world.cause(Key("PeerAuthentication", deciding.metadata.namespace, deciding.metadata.name))
 
 
 def disagreement(case: Case) -> Found:
@@ -109,7 +98,7 @@ def disagreement(case: Case) -> Found:
     if not server.proxy:
         fix = "give the pod a sidecar, or take the label security.istio.io/tlsMode from it"
         return case.blame(Key("Pod", server.namespace, server.name), reason, fix)
-    policy = strict_policy(case, server)
+    policy = _strict_policy(case, server)
     if case.request.is_tls:
         fix = "call it in plain text: the sidecars see to TLS; or name the Service's port tls, if the program speaks it"
         return Found(cause=policy, reason=reason, fix=fix)
@@ -149,7 +138,7 @@ def missing_secret(case: Case) -> Found:
 
 def _bad_secret(case: Case, server: Workload) -> Found:
     """A certificate that is there and no good: the Secret that the server showed, or that of the server meant."""
-    shown = case.answer.about[2] if len(case.answer.about) > 2 else ""
+    shown = case.answer.about[3] if len(case.answer.about) > 3 else ""
     own = Key("Secret", server.namespace, shown.rpartition("/")[2])
     if shown and case.db.input(own) is not None:
         return case.blame(own, case.answer.reason, f"renew the certificate in {own.namespace}/{own.name}")
