@@ -1,12 +1,14 @@
 """Patches for tests: EnvoyFilters from plain data, read as the compiler reads them, and the messages that they change."""
 
+from collections.abc import Callable
 from typing import Any
 
 from mizzen import protos
 from mizzen.api.decode import decode_object
+from mizzen.api.problems import Problem
 from mizzen.compile.patches import values
 from mizzen.compile.patches.values import ReadyPatch
-from mizzen.compile.resource import Resource, encode_resource
+from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine
 from mizzen.model.envoy_filters import PatchId
 
@@ -43,6 +45,14 @@ def add_filter(
     decoded = decode_object(document)
     assert decoded.object is not None, decoded.problems
     db.set(decoded.key, decoded.object)
+
+
+def ask(db: Engine, query: Callable[..., ResourceSet], *arguments: Any) -> tuple[ResourceSet, list[Problem]]:
+    """What a query gives, and the Problems that were remarked for it."""
+    root = db.root(query, *arguments)
+    found = root.value(), db.remarks()
+    root.release()
+    return found
 
 
 def ids(count: int, name: str = "f", namespace: str = "shop") -> tuple[PatchId, ...]:

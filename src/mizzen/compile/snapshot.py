@@ -40,7 +40,7 @@ Names = frozenset[str] | None
 @query
 def resources(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
     """The resources of one type for a proxy; `names` None means all that are for it, else those asked for."""
-    return application.patched(db, proxy, pristine(db, proxy, type_url, names)).resources
+    return application.patched(db, proxy, pristine(db, proxy, type_url, names))
 
 
 def pristine(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
@@ -171,7 +171,7 @@ def _secrets(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 
 
 def _extensions(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
-    return application.extension_configurations(db, proxy, names or frozenset()).resources
+    return application.extension_configurations(db, proxy, names or frozenset())
 
 
 def _trust_bundle(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:

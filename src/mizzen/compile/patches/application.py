@@ -1,7 +1,7 @@
 """Application: the patches of one proxy on what it would be told without them.
 
 In: a proxy and a pristine set of resources. Out: the set with the proxy's patches, which is the pristine one where it
-has none, and the Problems of those that were left out. Nothing is patched here: what matters for the proxy is selected,
+has none. Nothing is patched here: what matters for the proxy is selected,
 and the shared queries are asked.
 """
 
@@ -11,7 +11,6 @@ from mizzen.compile import resource
 from mizzen.compile.patches import clusters, listeners, routes
 from mizzen.compile.patches.clusters import InboundHosts
 from mizzen.compile.patches.extensions import configurations, placement
-from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.resource import ResourceSet
 from mizzen.incremental import Engine, query
 from mizzen.model import envoy_filters, gateways, scope, targets, wasm, workloads
@@ -20,48 +19,48 @@ from mizzen.model.proxy import Proxy
 from mizzen.model.wasm import Extension
 
 
-def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+def patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> ResourceSet:
     """The set as the proxy's patches leave it; in listeners the filters of its extensions stand before that."""
     patch = _PATCHED.get(pristine.type_url)
-    return patch(db, proxy, pristine) if patch is not None else PatchedSet(resources=pristine)
+    return patch(db, proxy, pristine) if patch is not None else pristine
 
 
-def _clusters(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+def _clusters(db: Engine, proxy: Proxy, pristine: ResourceSet) -> ResourceSet:
     chosen = envoy_filters.select(db, proxy)
     if not chosen.clusters:
-        return PatchedSet(resources=pristine)
+        return pristine
     hosts = inbound_hosts(db, proxy) if proxy.kind == "sidecar" else ()
     client = clusters.Client(kind=proxy.kind, dialect=proxy.dialect, inbound_hosts=hosts)
     return clusters.clusters(db, pristine, chosen.clusters, client)
 
 
-def _listeners(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+def _listeners(db: Engine, proxy: Proxy, pristine: ResourceSet) -> ResourceSet:
     if found := proxy_extensions(db, proxy):
         pristine = placement.listeners(db, pristine, found, proxy.kind)
     chosen = envoy_filters.select(db, proxy)
     if not chosen.listeners and not chosen.routes:
-        return PatchedSet(resources=pristine)
+        return pristine
     client = listeners.Client(kind=proxy.kind, dialect=proxy.dialect)
     return listeners.listeners(db, pristine, chosen.listeners, chosen.routes, client)
 
 
-def _routes(db: Engine, proxy: Proxy, pristine: ResourceSet) -> PatchedSet:
+def _routes(db: Engine, proxy: Proxy, pristine: ResourceSet) -> ResourceSet:
     chosen = envoy_filters.select(db, proxy)
     if not chosen.routes:
-        return PatchedSet(resources=pristine)
+        return pristine
     ports = served_ports(db, proxy) if proxy.kind == "router" else ()
     client = routes.Client(kind=proxy.kind, dialect=proxy.dialect, served_ports=ports)
     return routes.routes(db, pristine, chosen.routes, client)
 
 
-_PATCHED: Mapping[str, Callable[[Engine, Proxy, ResourceSet], PatchedSet]] = {
+_PATCHED: Mapping[str, Callable[[Engine, Proxy, ResourceSet], ResourceSet]] = {
     resource.CLUSTER: _clusters,
     resource.LISTENER: _listeners,
     resource.ROUTE: _routes,
 }
 
 
-def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> PatchedSet:
+def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) -> ResourceSet:
     """The extension configurations that the proxy asks for."""
     chosen = envoy_filters.select(db, proxy)
     return configurations.configurations(

@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from mizzen.api.networking.envoy_filter import PatchContext
-from mizzen.api.problems import Problem
 from mizzen.compile import resource
 from mizzen.compile.patches import matching, merging, trial
-from mizzen.compile.patches.trial import Outcome, PatchedSet
+from mizzen.compile.patches.trial import Outcome
 from mizzen.compile.patches.values import ReadyPatch, build_problem, contexts, patches
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.incremental import Engine, query
@@ -38,27 +37,23 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 @query
-def clusters(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client: Client) -> PatchedSet:
+def clusters(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client: Client) -> ResourceSet:
     """The clusters of a proxy with the patches of these keys."""
     found = patches(db, ids)
     changing = [p for p in found if p.merges or p.operation == "REMOVE"]
     hosts = dict(client.inbound_hosts)
     kept: dict[str, Resource] = {}
-    problems: list[Problem] = []
     for context, members in _sides(pristine, client.kind):
         here = [p for p in changing if p.is_in(context)]
         for cluster in members:
             applying = _applying(here, cluster.name, hosts) if cluster.name not in _UNPATCHED else ()
-            outcome = Outcome(resource=cluster)
-            if applying:
-                outcome = trial.outcome_of(patched, db, cluster, applying, client.dialect)
-            problems.extend(outcome.problems)
-            if outcome.resource is not None:
-                kept.setdefault(outcome.resource.name, outcome.resource)
+            outcome = trial.patch_one(patched, db, cluster, applying, client.dialect) if applying else cluster
+            if outcome is not None:
+                kept.setdefault(outcome.name, outcome)
         for patch in found:
             if patch.adds_to(context):
-                problems.extend(trial.remark_all(db, _add(kept, patch, client.dialect)))
-    return PatchedSet(resources=ResourceSet(resource.CLUSTER, kept.values()), problems=tuple(dict.fromkeys(problems)))
+                _add(db, kept, patch, client.dialect)
+    return ResourceSet(resource.CLUSTER, kept.values())
 
 
 def _sides(pristine: ResourceSet, kind: Kind) -> Iterator[tuple[PatchContext, Sequence[Resource]]]:
@@ -122,13 +117,13 @@ def _sockets(cluster: Any, name: str) -> list[Any]:
     return [socket for socket in found if socket.name == name]
 
 
-def _add(kept: dict[str, Resource], patch: ReadyPatch, dialect: Dialect) -> tuple[Problem, ...]:
+def _add(db: Engine, kept: dict[str, Resource], patch: ReadyPatch, dialect: Dialect) -> None:
     name: str = patch.value.name
     if name in kept:
-        return (build_problem(patch.id, "patch.value.name", f"there is a cluster {name} already"),)
-    if (reason := trial.refusal(patch.value, dialect)) is not None:
-        return (trial.build_refusal(patch, reason),)
-    added: Any = type(patch.value)()
-    added.CopyFrom(patch.value)
-    kept[name] = trial.encode_patched(added, dialect)
-    return ()
+        db.remark(build_problem(patch.id, "patch.value.name", f"there is a cluster {name} already"))
+    elif (reason := trial.refusal(patch.value, dialect)) is not None:
+        db.remark(trial.build_refusal(patch, reason))
+    else:
+        added: Any = type(patch.value)()
+        added.CopyFrom(patch.value)
+        kept[name] = trial.encode_patched(added, dialect)

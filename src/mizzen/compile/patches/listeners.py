@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from mizzen import protos
-from mizzen.api.problems import Problem
 from mizzen.compile import resource
 from mizzen.compile.patches import chains, filters, matching, merging, trial
 from mizzen.compile.patches.routes import patch_configuration
-from mizzen.compile.patches.trial import Outcome, PatchedSet
+from mizzen.compile.patches.trial import Outcome
 from mizzen.compile.patches.values import ReadyPatch, build_problem, contexts, patches
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine, query
@@ -48,24 +47,21 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 @query
 def listeners(
     db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], route_ids: tuple[PatchId, ...], client: Client
-) -> PatchedSet:
+) -> ResourceSet:
     """The listeners of a proxy with the patches of these keys; `route_ids` are for the routes inside them."""
     found, of_routes = patches(db, ids), patches(db, route_ids)
     kept: dict[str, Resource] = {}
-    problems: list[Problem] = []
     for each in pristine:
         applying, inside = _applying(db, each, found, of_routes, client.kind)
-        outcome = Outcome(resource=each)
-        if applying or inside:
-            outcome = trial.outcome_of(patched, db, each, applying, inside, client.dialect)
-        problems.extend(outcome.problems)
-        if outcome.resource is not None:
-            kept.setdefault(outcome.resource.name, outcome.resource)
+        means = applying or inside
+        outcome = trial.patch_one(patched, db, each, applying, inside, client.dialect) if means else each
+        if outcome is not None:
+            kept.setdefault(outcome.name, outcome)
     for context in contexts(client.kind):
         for patch in found:
             if patch.apply_to == "LISTENER" and patch.adds_to(context):
-                problems.extend(trial.remark_all(db, _add(db, kept, patch, client.dialect)))
-    return PatchedSet(resources=ResourceSet(resource.LISTENER, kept.values()), problems=tuple(dict.fromkeys(problems)))
+                _add(db, kept, patch, client.dialect)
+    return ResourceSet(resource.LISTENER, kept.values())
 
 
 def _applying(
@@ -146,15 +142,16 @@ def _address(listener: Any) -> bytes:
     return protos.encode(listener.address)
 
 
-def _add(db: Engine, kept: dict[str, Resource], patch: ReadyPatch, dialect: Dialect) -> tuple[Problem, ...]:
+def _add(db: Engine, kept: dict[str, Resource], patch: ReadyPatch, dialect: Dialect) -> None:
     name: str = patch.value.name
     if name in kept:
-        return (build_problem(patch.id, "patch.value.name", f"there is a listener {name} already"),)
+        db.remark(build_problem(patch.id, "patch.value.name", f"there is a listener {name} already"))
+        return
     address = _address(patch.value)
     reason = trial.refusal(patch.value, dialect)
     if dialect == "envoy" and any(traits(db, each).address == address for each in kept.values()):
         reason = "another listener has its address"
     if reason is not None:
-        return (trial.build_refusal(patch, reason),)
-    kept[name] = encode_resource(name, patch.value)
-    return ()
+        db.remark(trial.build_refusal(patch, reason))
+    else:
+        kept[name] = encode_resource(name, patch.value)

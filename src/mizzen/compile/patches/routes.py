@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from mizzen.api.problems import Problem
 from mizzen.compile import resource
 from mizzen.compile.patches import matching, merging, sequences, trial
-from mizzen.compile.patches.trial import Outcome, PatchedSet
+from mizzen.compile.patches.trial import Outcome
 from mizzen.compile.patches.values import ReadyPatch, contexts, patches
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.incremental import Engine, query
@@ -33,20 +32,16 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 @query
-def routes(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client: Client) -> PatchedSet:
+def routes(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client: Client) -> ResourceSet:
     """The route configurations with the patches of these keys."""
     here = [p for p in patches(db, ids) if p.is_in(contexts(client.kind)[0])]
     served = dict(client.served_ports) if client.kind == "router" else None
     found: list[Resource] = []
-    problems: list[Problem] = []
     for each in pristine:
         applying = tuple(p.id for p in here if matching.is_configuration(p, each.name, served))
-        outcome = Outcome(resource=each)
-        if applying:
-            outcome = trial.outcome_of(patched, db, each, applying, client.dialect)
-        problems.extend(outcome.problems)
-        found.append(outcome.resource or each)
-    return PatchedSet(resources=ResourceSet(resource.ROUTE, found), problems=tuple(dict.fromkeys(problems)))
+        outcome = trial.patch_one(patched, db, each, applying, client.dialect) if applying else each
+        found.append(outcome or each)
+    return ResourceSet(resource.ROUTE, found)
 
 
 @query

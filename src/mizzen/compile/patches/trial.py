@@ -14,7 +14,7 @@ from mizzen.api.problems import Problem
 from mizzen.compile.patches import forms
 from mizzen.compile.patches.refusals import constraints, shape
 from mizzen.compile.patches.values import ReadyPatch, build_problem
-from mizzen.compile.resource import Resource, ResourceSet, encode_resource
+from mizzen.compile.resource import Resource, encode_resource
 from mizzen.incremental import Engine, attempt
 from mizzen.model.proxy import Dialect
 
@@ -33,13 +33,6 @@ Patched = Callable[..., Outcome]
 """A query of one patched resource: its arguments begin with the pristine one."""
 
 
-class PatchedSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A set with patches, and the Problems of those that were left out."""
-
-    resources: ResourceSet
-    problems: tuple[Problem, ...] = ()
-
-
 def refusal(message: Any, dialect: Dialect) -> str | None:
     """Why proxies of a dialect would refuse the message; None for one that they take, as far as can be known."""
     if dialect == "istio":
@@ -47,18 +40,15 @@ def refusal(message: Any, dialect: Dialect) -> str | None:
     return constraints.violation(message) or shape.fault(message)
 
 
-def outcome_of(patched: Patched, db: Engine, pristine: Resource, *arguments: Any) -> Outcome:
-    """What patches made of the resource; where applying them fails, it stays as it was, and so do its neighbours."""
+def patch_one(patched: Patched, db: Engine, pristine: Resource, *arguments: Any) -> Resource | None:
+    """What patches made of the resource; where applying them fails, it stays as it was, and so do its neighbours.
+
+    Problems are remarked, for the list of what is not in force.
+    """
     outcome = attempt(patched, db, pristine, *arguments) or Outcome(resource=pristine)
-    remark_all(db, outcome.problems)
-    return outcome
-
-
-def remark_all(db: Engine, problems: Sequence[Problem]) -> Sequence[Problem]:
-    """The same Problems, remarked for the list of what is not in force."""
-    for problem in problems:
+    for problem in outcome.problems:
         db.remark(problem)
-    return problems
+    return outcome.resource
 
 
 def settle(pristine: Resource, apply: Apply, patches: Sequence[ReadyPatch], dialect: Dialect) -> Outcome:

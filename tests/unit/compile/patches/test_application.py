@@ -55,7 +55,7 @@ def _set(kind: str, type_url: str, *names: str, **fields: Any) -> ResourceSet:
 
 
 def _patched(db: Engine, proxy: Proxy, pristine: ResourceSet) -> ResourceSet:
-    return application.patched(db, proxy, pristine).resources
+    return application.patched(db, proxy, pristine)
 
 
 def test_a_proxy_without_patches_shares_the_pristine_set():
@@ -143,6 +143,6 @@ spec: {url: "https://x"}
     add_filter(db, write_patch("EXTENSION_CONFIG", "ADD", {"name": "a"}))
     name = "extensions.istio.io/trafficextension/shop.p~istio-translated-wasmplugin"
     asked = frozenset([name, "a"])
-    assert application.extension_configurations(db, proxy_at(), asked).resources.names == ("a", name)
+    assert application.extension_configurations(db, proxy_at(), asked).names == ("a", name)
     other = proxy_at(namespace="pay")
-    assert application.extension_configurations(db, other, asked).resources.names == ()
+    assert application.extension_configurations(db, other, asked).names == ()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from envoy_patches import NETWORK, TYPE, add_filter, ids, resource_of, write_patch
+from envoy_patches import NETWORK, TYPE, add_filter, ask, ids, resource_of, write_patch
 
 from mizzen import protos
 from mizzen.compile import resource
@@ -24,9 +24,9 @@ def _clusters(*names: str, **fields: Any) -> ResourceSet:
 def _patched(pristine: ResourceSet, *written: dict, client: Client = SIDECAR) -> dict[str, Any]:
     db = Engine()
     add_filter(db, *written)
-    found = clusters.clusters(db, pristine, ids(len(written)), client)
-    assert found.problems == ()
-    return {r.name: protos.to_json(r.message()) for r in found.resources}
+    found, problems = ask(db, clusters.clusters, pristine, ids(len(written)), client)
+    assert not problems
+    return {r.name: protos.to_json(r.message()) for r in found}
 
 
 def _merge(value: dict, /, context: str = "SIDECAR_OUTBOUND", **match: Any) -> dict:
@@ -98,16 +98,16 @@ def test_of_two_clusters_of_one_name_the_first_stays():
         write_patch("CLUSTER", "ADD", {"name": "b", "altStatName": "1"}),
         write_patch("CLUSTER", "ADD", {"name": "b", "altStatName": "2"}),
     )
-    found = clusters.clusters(db, _clusters("a"), ids(3), SIDECAR)
-    assert {r.name: r.message().alt_stat_name for r in found.resources} == {"a": "", "b": "1"}
-    assert [p.message for p in found.problems] == ["there is a cluster a already", "there is a cluster b already"]
+    found, problems = ask(db, clusters.clusters, _clusters("a"), ids(3), SIDECAR)
+    assert {r.name: r.message().alt_stat_name for r in found} == {"a": "", "b": "1"}
+    assert [p.message for p in problems] == ["there is a cluster a already", "there is a cluster b already"]
 
 
 def test_a_cluster_that_no_patch_means_is_the_same_resource():
     db = Engine()
     pristine = _clusters("a", "b")
     add_filter(db, _merge({"altStatName": "x"}, name="a"), write_patch("CLUSTER", "REPLACE", {"name": "b"}))
-    found = clusters.clusters(db, pristine, ids(2), SIDECAR).resources
+    found = clusters.clusters(db, pristine, ids(2), SIDECAR)
     assert found.get("b") is pristine.get("b")
     assert found.get("a") != pristine.get("a")
 
@@ -119,7 +119,7 @@ def test_a_change_of_one_patch_runs_only_what_it_touches():
     clusters.clusters(db, pristine, ids(2), SIDECAR)
     before = db.runs_by_query["patched"]
     add_filter(db, _merge({"altStatName": "x"}, name="a"), _merge({"altStatName": "z"}, name="b"))
-    found = clusters.clusters(db, pristine, ids(2), SIDECAR).resources
+    found = clusters.clusters(db, pristine, ids(2), SIDECAR)
     assert db.runs_by_query["patched"] == before + 1
     assert [r.message().alt_stat_name for r in found] == ["x", "z"]
 
@@ -182,16 +182,16 @@ def test_upstream_envoy_is_spared_what_it_would_refuse():
         write_patch("CLUSTER", "ADD", {"name": "new", "type": "EDS"}),
         write_patch("CLUSTER", "ADD", {"name": "old", "type": "STATIC"}),
     )
-    found = clusters.clusters(db, _clusters("a"), ids(4), UPSTREAM)
-    assert {r.name: protos.to_json(r.message()) for r in found.resources} == {
+    found, problems = ask(db, clusters.clusters, _clusters("a"), ids(4), UPSTREAM)
+    assert {r.name: protos.to_json(r.message()) for r in found} == {
         "a": {"name": "a", "type": "STATIC", "altStatName": "x"},
         "old": {"name": "old", "type": "STATIC"},
     }
-    assert [p.path for p in found.problems] == ["spec.configPatches[0].patch", "spec.configPatches[2].patch"]
-    assert "connect_timeout: must be greater than 0s" in found.problems[0].message
-    istio = clusters.clusters(db, _clusters("a"), ids(4), SIDECAR)
-    assert istio.problems == ()
-    assert istio.resources.names == ("a", "new", "old")
+    assert [p.path for p in problems] == ["spec.configPatches[0].patch", "spec.configPatches[2].patch"]
+    assert "connect_timeout: must be greater than 0s" in problems[0].message
+    istio, problems = ask(db, clusters.clusters, _clusters("a"), ids(4), SIDECAR)
+    assert not problems
+    assert istio.names == ("a", "new", "old")
 
 
 def test_a_cluster_on_which_a_patch_fails_stays_as_it_was():
@@ -201,7 +201,7 @@ def test_a_cluster_on_which_a_patch_fails_stays_as_it_was():
     broken: Resource | None = pristine.get("a")
     assert broken is not None
     object.__setattr__(broken, "data", b"\xff")
-    found = clusters.clusters(db, pristine, ids(1), SIDECAR).resources
+    found = clusters.clusters(db, pristine, ids(1), SIDECAR)
     assert found.get("a") is broken
     assert found.get("b").message().alt_stat_name == "x"
 
@@ -210,5 +210,5 @@ def test_filters_of_contrib_are_not_for_upstream_envoy():
     db = Engine()
     mysql = {"name": "m", "typedConfig": {"@type": NETWORK + "mysql_proxy.v3.MySQLProxy", "statPrefix": "x"}}
     add_filter(db, _merge({"filters": [mysql]}))
-    (problem,) = clusters.clusters(db, _clusters("a"), ids(1), UPSTREAM).problems
+    _, (problem,) = ask(db, clusters.clusters, _clusters("a"), ids(1), UPSTREAM)
     assert "upstream Envoy lacks" in problem.message

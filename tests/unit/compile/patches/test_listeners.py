@@ -6,6 +6,7 @@ from envoy_patches import (
     MANAGER,
     NETWORK,
     add_filter,
+    ask,
     fault,
     http_names,
     ids,
@@ -17,10 +18,10 @@ from envoy_patches import (
 )
 
 from mizzen import protos
+from mizzen.api.problems import Problem
 from mizzen.compile import resource
 from mizzen.compile.patches import listeners
 from mizzen.compile.patches.listeners import Client
-from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.incremental import Engine
 
@@ -56,40 +57,39 @@ def _listener(name: str, port: int, *filters: dict[str, Any], inbound: bool = Fa
 
 def _apply(
     pristine: list[Resource], *written: dict, routes: tuple[dict, ...] = (), client: Client = SIDECAR
-) -> tuple[PatchedSet, dict[str, Any]]:
+) -> tuple[ResourceSet, list[Problem], dict[str, Any]]:
     db = Engine()
     add_filter(db, *written)
     add_filter(db, *routes, name="r")
-    found = listeners.listeners(
-        db, ResourceSet(resource.LISTENER, pristine), ids(len(written)), ids(len(routes), "r"), client
-    )
-    return found, {r.name: r.message() for r in found.resources}
+    told = ResourceSet(resource.LISTENER, pristine)
+    found, problems = ask(db, listeners.listeners, told, ids(len(written)), ids(len(routes), "r"), client)
+    return found, problems, {r.name: r.message() for r in found}
 
 
 def test_listeners_are_merged_and_removed():
-    found, by_name = _apply(
+    _, problems, by_name = _apply(
         [_listener("a", 80), _listener("b", 81), _listener("c", 82)],
         write_patch("LISTENER", "MERGE", {"statPrefix": "x"}, listener={"portNumber": 80}),
         write_patch("LISTENER", "REMOVE", listener={"name": "b"}),
     )
     assert {name: message.stat_prefix for name, message in by_name.items()} == {"a": "x", "c": ""}
-    assert found.problems == ()
+    assert not problems
 
 
 def test_a_listener_that_no_patch_means_is_the_same_resource():
     pristine = _listener("a", 80)
-    found, _ = _apply(
+    found, _, _ = _apply(
         [pristine],
         write_patch("LISTENER", "REMOVE", listener={"portNumber": 81}),
         write_patch("LISTENER", "REPLACE", {"name": "x"}),
         write_patch("HTTP_FILTER", "INSERT_FIRST", fault()),
         write_patch("LISTENER", "REMOVE", context="GATEWAY"),
     )
-    assert found.resources.get("a") is pristine
+    assert found.get("a") is pristine
 
 
 def test_each_side_has_its_listeners():
-    _, by_name = _apply(
+    _, _, by_name = _apply(
         [_listener("in", 80, inbound=True), _listener("out", 81)],
         write_patch("LISTENER", "MERGE", {"statPrefix": "i"}, context="SIDECAR_INBOUND"),
         write_patch("LISTENER", "MERGE", {"statPrefix": "o"}, context="SIDECAR_OUTBOUND"),
@@ -98,7 +98,7 @@ def test_each_side_has_its_listeners():
 
 
 def test_gateways_have_one_side():
-    _, by_name = _apply(
+    _, _, by_name = _apply(
         [_listener("a", 80)],
         write_patch("LISTENER", "MERGE", {"statPrefix": "g"}, context="GATEWAY"),
         client=Client(kind="router", dialect="istio"),
@@ -108,7 +108,7 @@ def test_gateways_have_one_side():
 
 def test_a_listener_without_a_port_is_meant_by_name():
     unix = resource_of("listener", name="u", address={"pipe": {"path": "/x"}}, filterChains=[{"filters": [rbac()]}])
-    _, by_name = _apply(
+    _, _, by_name = _apply(
         [unix],
         write_patch("LISTENER", "REMOVE", listener={"portNumber": 80}),
         write_patch("LISTENER", "MERGE", {"statPrefix": "x"}, listener={"name": "u"}),
@@ -118,27 +118,29 @@ def test_a_listener_without_a_port_is_meant_by_name():
 
 def test_added_listeners_are_kept_as_they_are():
     value = {"name": "new", "address": _address(99), "filterChains": [{"filters": [tcp_proxy()]}]}
-    _, by_name = _apply(
+    _, _, by_name = _apply(
         [], write_patch("LISTENER", "ADD", value), write_patch("LISTENER", "MERGE", {"statPrefix": "x"})
     )
     assert by_name["new"].stat_prefix == ""
 
 
 def test_only_listeners_are_added_as_listeners():
-    _, by_name = _apply(
+    _, _, by_name = _apply(
         [], write_patch("FILTER_CHAIN", "ADD", {"name": "c"}), write_patch("HTTP_FILTER", "ADD", fault("f"))
     )
     assert by_name == {}
 
 
 def test_a_listener_of_a_name_that_is_taken_is_a_problem():
-    found, by_name = _apply([_listener("a", 80)], write_patch("LISTENER", "ADD", {"name": "a", "statPrefix": "x"}))
+    _, problems, by_name = _apply(
+        [_listener("a", 80)], write_patch("LISTENER", "ADD", {"name": "a", "statPrefix": "x"})
+    )
     assert by_name["a"].stat_prefix == ""
-    assert [p.message for p in found.problems] == ["there is a listener a already"]
+    assert [p.message for p in problems] == ["there is a listener a already"]
 
 
 def test_parts_of_a_listener_are_patched_in_order():
-    _, by_name = _apply(
+    _, _, by_name = _apply(
         [_listener("a", 80, manager(), listenerFilters=[{"name": "one"}])],
         write_patch("HTTP_FILTER", "INSERT_FIRST", fault("f")),
         write_patch("NETWORK_FILTER", "INSERT_FIRST", rbac("n")),
@@ -166,15 +168,17 @@ def test_routes_inside_an_inbound_listener_are_patched():
         ),
         write_patch("VIRTUAL_HOST", "REMOVE", routeConfiguration={"portNumber": 81}),
     )
-    _, by_name = _apply([_listener("virtualInbound", 15006, manager(routeConfig=ROUTES), inbound=True)], routes=patches)
+    _, _, by_name = _apply(
+        [_listener("virtualInbound", 15006, manager(routeConfig=ROUTES), inbound=True)], routes=patches
+    )
     assert _inline(by_name["virtualInbound"]).virtual_hosts[0].response_headers_to_remove == ["x"]
 
 
 def test_routes_inside_an_outbound_listener_are_not():
     patch = write_patch("VIRTUAL_HOST", "REMOVE")
     pristine = _listener("virtualOutbound", 15001, manager(routeConfig=ROUTES))
-    found, _ = _apply([pristine], routes=(patch,))
-    assert found.resources.get("virtualOutbound") is pristine
+    found, _, _ = _apply([pristine], routes=(patch,))
+    assert found.get("virtualOutbound") is pristine
 
 
 def test_routes_are_patched_before_the_listener():
@@ -185,7 +189,7 @@ def test_routes_are_patched_before_the_listener():
             "routeConfig": {"internalOnlyHeaders": ["b"]},
         }
     }
-    _, by_name = _apply(
+    _, _, by_name = _apply(
         [_listener("a", 80, manager(routeConfig=ROUTES), inbound=True)],
         write_patch("NETWORK_FILTER", "MERGE", value, listener={"filterChain": {"filter": {"name": MANAGER}}}),
         routes=(patch,),
@@ -195,8 +199,8 @@ def test_routes_are_patched_before_the_listener():
 
 def test_connect_originate_takes_no_patches():
     pristine = _listener("connect_originate", 15008)
-    found, _ = _apply([pristine], write_patch("LISTENER", "REMOVE"))
-    assert found.resources.get("connect_originate") is pristine
+    found, _, _ = _apply([pristine], write_patch("LISTENER", "REMOVE"))
+    assert found.get("connect_originate") is pristine
 
 
 def test_upstream_envoy_is_spared_filters_behind_the_last():
@@ -207,14 +211,14 @@ def test_upstream_envoy_is_spared_filters_behind_the_last():
         write_patch("LISTENER", "ADD", {"name": "o", "address": _address(81)}),
         write_patch("LISTENER", "ADD", {"name": "p", "address": _address(82), "filterChains": [{}]}),
     )
-    found, by_name = _apply([_listener("a", 80)], *written, client=UPSTREAM)
+    _, problems, by_name = _apply([_listener("a", 80)], *written, client=UPSTREAM)
     assert [f.name for f in by_name["a"].filter_chains[0].filters] == ["early", "envoy.filters.network.tcp_proxy"]
     assert sorted(by_name) == ["a", "p"]
-    assert [p.message.rpartition(": ")[2] for p in found.problems] == [
+    assert [p.message.rpartition(": ")[2] for p in problems] == [
         "envoy.filters.network.tcp_proxy must be the last filter of its chain",
         "another listener has its address",
         "a listener needs a filter chain",
     ]
-    found, by_name = _apply([_listener("a", 80)], *written)
+    _, problems, by_name = _apply([_listener("a", 80)], *written)
     assert [f.name for f in by_name["a"].filter_chains[0].filters][-1] == "late"
-    assert found.problems == ()
+    assert not problems

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from envoy_patches import add_filter, ids, message, read, resource_of, write_patch
+from envoy_patches import add_filter, ask, ids, message, read, resource_of, write_patch
 
 from mizzen.compile import resource
 from mizzen.compile.patches import routes
@@ -122,9 +122,9 @@ def test_a_configuration_that_no_patch_means_is_the_same_resource():
         write_patch("VIRTUAL_HOST", "REMOVE", routeConfiguration={"vhost": {"name": "no such"}}),
     )
     pristine = resource_of("route", name="80", virtualHosts=[{"name": "a", "domains": ["*"]}])
-    found = routes.routes(db, ResourceSet(resource.ROUTE, [pristine]), ids(3), SIDECAR)
-    assert found.resources.get("80") is pristine
-    assert found.problems == ()
+    found, problems = ask(db, routes.routes, ResourceSet(resource.ROUTE, [pristine]), ids(3), SIDECAR)
+    assert found.get("80") is pristine
+    assert not problems
 
 
 def test_the_part_of_a_gateway_is_its_own():
@@ -136,7 +136,7 @@ def test_the_part_of_a_gateway_is_its_own():
     )
     pristine = ResourceSet(resource.ROUTE, [resource_of("route", name="http.8080", virtualHosts=[{"name": "a"}])])
     client = Client(kind="router", dialect="istio", served_ports=((8080, (80,)),))
-    found = routes.routes(db, pristine, ids(2), client).resources.get("http.8080")
+    found = routes.routes(db, pristine, ids(2), client).get("http.8080")
     assert found is not None
     assert _names(found.message()) == {}
 
@@ -151,13 +151,13 @@ def test_a_host_whose_domain_is_taken_is_left_out_for_upstream_envoy_alone():
     pristine = ResourceSet(
         resource.ROUTE, [resource_of("route", name="80", virtualHosts=[{"name": "a", "domains": ["a.b"]}])]
     )
-    upstream = routes.routes(db, pristine, ids(2), Client(kind="sidecar", dialect="envoy"))
-    assert _names(next(iter(upstream.resources)).message()) == {"a": [], "y": []}
-    assert [str(p) for p in upstream.problems] == [
+    upstream, problems = ask(db, routes.routes, pristine, ids(2), Client(kind="sidecar", dialect="envoy"))
+    assert _names(next(iter(upstream)).message()) == {"a": [], "y": []}
+    assert [str(p) for p in problems] == [
         "EnvoyFilter shop/f: spec.configPatches[0].patch: left out, for Envoy would refuse the outcome: "
         "the domain A.b is in a and in x"
     ]
-    assert _names(next(iter(routes.routes(db, pristine, ids(2), SIDECAR).resources)).message()).keys() == {
+    assert _names(next(iter(routes.routes(db, pristine, ids(2), SIDECAR))).message()).keys() == {
         "a",
         "x",
         "y",

@@ -14,10 +14,8 @@ from mizzen import protos
 from mizzen.api.kube.data import Secret
 from mizzen.api.meta import Key
 from mizzen.api.policy import WasmConfig
-from mizzen.api.problems import Problem
 from mizzen.compile import resource
 from mizzen.compile.patches import trial
-from mizzen.compile.patches.trial import PatchedSet
 from mizzen.compile.patches.values import patches
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
 from mizzen.incremental import Engine, attempt, query
@@ -47,23 +45,22 @@ def configurations(
     extensions: tuple[Extension, ...],
     dialect: Dialect,
     with_logins: bool,
-) -> PatchedSet:
+) -> ResourceSet:
     """The extension configurations of these names; of two of one name that of the EnvoyFilter, and the first, stays.
 
     Logins of registries are for proxies that have proved who they are; others are told that there are none.
     """
     found: dict[str, Resource] = {}
-    problems: list[Problem] = []
     for patch in patches(db, ids):
         if patch.operation != "ADD" or patch.value.name not in names:
             continue
         if (reason := trial.refusal(patch.value, dialect)) is not None:
-            problems += trial.remark_all(db, (trial.build_refusal(patch, reason),))
+            db.remark(trial.build_refusal(patch, reason))
             continue
         found.setdefault(patch.value.name, encode_resource(patch.value.name, patch.value))
     for each in _fetched(db, names, extensions, with_logins):
         found.setdefault(each.name, each)
-    return PatchedSet(resources=ResourceSet(resource.EXTENSION, found.values()), problems=tuple(problems))
+    return ResourceSet(resource.EXTENSION, found.values())
 
 
 def _fetched(

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from envoy_patches import HTTP, NETWORK, add_filter, ids, write_patch
+from envoy_patches import HTTP, NETWORK, add_filter, ask, ids, write_patch
 
 from mizzen import protos
 from mizzen.api.decode import decode_object
 from mizzen.compile.patches.extensions import configurations
-from mizzen.compile.patches.trial import PatchedSet
+from mizzen.compile.resource import ResourceSet
 from mizzen.incremental import Engine
 from mizzen.model import wasm
 from mizzen.model.attachments import Audience
@@ -37,7 +37,7 @@ def _plugin(db: Engine, **spec: Any) -> None:
 
 def _fetched(db: Engine, name: str = NAME, *, with_logins: bool = True) -> dict[str, Any]:
     found = configurations.configurations(db, frozenset([name]), (), wasm.extensions(db, CART), "istio", with_logins)
-    (resource,) = found.resources
+    (resource,) = found
     assert resource.name == name
     printed: dict[str, Any] = protos.to_json(resource.message())["typedConfig"]
     return printed
@@ -182,7 +182,7 @@ def test_a_secret_without_logins_is_as_good_as_none():
     assert _pull_secret(db) == ""
 
 
-def _asked(db: Engine, *names: str, dialect: Any = "istio", count: int = 0) -> PatchedSet:
+def _asked(db: Engine, *names: str, dialect: Any = "istio", count: int = 0) -> ResourceSet:
     return configurations.configurations(db, frozenset(names), ids(count), wasm.extensions(db, CART), dialect, True)
 
 
@@ -197,8 +197,8 @@ def test_added_configurations_are_for_those_who_ask():
         write_patch("EXTENSION_CONFIG", "ADD", {"name": "b", "typed_config": BUFFER}),
         write_patch("EXTENSION_CONFIG", "REMOVE"),
     )
-    assert _asked(db, "a", "c", count=3).resources.names == ("a",)
-    assert _asked(db, count=3).resources.names == ()
+    assert _asked(db, "a", "c", count=3).names == ("a",)
+    assert _asked(db, count=3).names == ()
 
 
 def test_of_two_of_one_name_the_first_stays_and_patches_come_first():
@@ -211,24 +211,24 @@ def test_of_two_of_one_name_the_first_stays_and_patches_come_first():
             "EXTENSION_CONFIG", "INSERT_FIRST", {"name": NAME, "typed_config": {**BUFFER, "max_request_bytes": 6}}
         ),
     )
-    (found,) = _asked(db, NAME, count=2).resources
+    (found,) = _asked(db, NAME, count=2)
     assert protos.to_json(found.message())["typedConfig"]["maxRequestBytes"] == 5
 
 
 def test_upstream_envoy_is_spared_what_it_would_refuse():
     db = Engine()
     add_filter(db, write_patch("EXTENSION_CONFIG", "ADD", {"name": "a", "typed_config": {"@type": BUFFER["@type"]}}))
-    found = _asked(db, "a", dialect="envoy", count=1)
-    assert found.resources.names == ()
-    assert [p.path for p in found.problems] == ["spec.configPatches[0].patch"]
-    assert _asked(db, "a", count=1).resources.names == ("a",)
+    found, problems = ask(db, configurations.configurations, frozenset("a"), ids(1), (), "envoy", True)
+    assert found.names == ()
+    assert [p.path for p in problems] == ["spec.configPatches[0].patch"]
+    assert _asked(db, "a", count=1).names == ("a",)
 
 
 def test_an_extension_that_cannot_be_built_leaves_the_others():
     db = Engine()
     _plugin(db, pluginName="\ud800")
     add_filter(db, write_patch("EXTENSION_CONFIG", "ADD", {"name": "a", "typed_config": BUFFER}))
-    assert _asked(db, "a", NAME, count=1).resources.names == ("a",)
+    assert _asked(db, "a", NAME, count=1).names == ("a",)
 
 
 def test_lua_is_not_fetched():
@@ -242,4 +242,4 @@ def test_lua_is_not_fetched():
             "spec": {"lua": {"inlineCode": "x = 1"}},
         },
     )
-    assert _asked(db, "extensions.istio.io/trafficextension/shop.l").resources.names == ()
+    assert _asked(db, "extensions.istio.io/trafficextension/shop.l").names == ()
