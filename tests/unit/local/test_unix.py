@@ -1,7 +1,9 @@
-"""Unix sockets at long paths."""
+"""Unix sockets at long paths, and whose listener is busy."""
 
+import contextlib
 import os
 import socket
+from concurrent import futures
 
 import pytest
 
@@ -25,3 +27,38 @@ def test_nobody_there_is_an_error_that_leaves_nothing_open(tmp_path):
         with pytest.raises(FileNotFoundError):
             unix.connect(str(path), 5.0)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@contextlib.contextmanager
+def busy_listener(path):
+    """A listener that has as many callers waiting as it takes; the kernel lets no more in until it accepts one."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        while True:
+            caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+            caller.setblocking(False)
+            try:
+                caller.connect(str(path))
+            except BlockingIOError:
+                break
+        yield listener
+
+
+def test_a_listener_that_is_busy_is_waited_for(tmp_path) -> None:
+    with busy_listener(tmp_path / "s") as listener, futures.ThreadPoolExecutor() as pool:
+        connecting = pool.submit(unix.connect, str(tmp_path / "s"), 30.0)
+        done, _ = futures.wait((connecting,), timeout=0.2)
+        assert not done
+        listener.accept()[0].close()
+        with connecting.result(30) as client:
+            assert client.gettimeout() == 30.0
+            listener.accept()[0].close()
+            client.settimeout(None)
+            assert client.recv(1) == b""
+
+
+def test_a_listener_that_stays_busy_is_given_up(tmp_path) -> None:
+    with busy_listener(tmp_path / "s"), pytest.raises(TimeoutError):
+        unix.connect(str(tmp_path / "s"), 0.2)

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 from pathlib import Path
 
 
@@ -12,11 +13,22 @@ def connect(path: str, seconds: float) -> socket.socket:
     try:
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            opened.settimeout(seconds)
+            _wait_in_line(opened, seconds)
             opened.connect(f"/proc/self/fd/{directory}/{where.name}")
+            _wait_in_line(opened, 0)
+            opened.settimeout(seconds)
+        except BlockingIOError as busy:
+            opened.close()
+            raise TimeoutError(f"nobody takes the connection within {seconds:g} s") from busy
         except OSError:
             opened.close()
             raise
     finally:
         os.close(directory)
     return opened
+
+
+def _wait_in_line(opened: socket.socket, seconds: float) -> None:
+    """How long the kernel waits for a listener with many callers; Python's own timeouts have it refuse them at once."""
+    whole, part = divmod(seconds, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(whole), int(part * 1_000_000)))
