@@ -180,9 +180,7 @@ def _with_only(world: World, pod: Workload, server: Server) -> World:
     def hold(asked: Workload) -> Holdings:
         return narrowed if asked.reference == pod.reference else world.holdings(asked)
 
-    result = world.held_by(hold)
-    result.caches.update(world.caches)
-    return result
+    return world.held_by(hold)
 
 
 def _keep(assignment: Json, server: Server) -> Json:

@@ -35,10 +35,11 @@ def check_all(world: World, to: Iterable[tuple[services.Service, services.Port]]
     for pod in sorted(world.pods, key=lambda pod: (pod.namespace, pod.name)):
         by_class.setdefault(_class(world, pod), []).append(pod)
     for service, port in to if to is not None else all_ports(world):
+        served = {server.pod for server in servers.find_servers(world, service, port)}
         for alike in by_class.values():
             if alike[0].proxy == "router" and not _leads_to(world, alike[0], service, port):
                 continue
-            yield from _check_alike(world, alike, service, port)
+            yield from _check_alike(world, alike, service, port, served)
 
 
 def _leads_to(world: World, gateway: Workload, service: services.Service, port: services.Port) -> bool:
@@ -46,10 +47,9 @@ def _leads_to(world: World, gateway: Workload, service: services.Service, port: 
 
 
 def _check_alike(
-    world: World, alike: list[Workload], service: services.Service, port: services.Port
+    world: World, alike: list[Workload], service: services.Service, port: services.Port, served: set[str]
 ) -> Iterator[Check]:
     """The checks of clients that hold the same; those that are servers of the port themselves go their own way."""
-    served = {server.pod for server in servers.find_servers(world, service, port)}
     first: Check | None = None
     for pod in alike:
         if pod.reference in served:
@@ -92,10 +92,9 @@ def _class(world: World, pod: Workload) -> tuple[object, ...]:
 
 def _source_labels(world: World, pod: Workload) -> object:
     """Routes may lead clients by their labels to other subsets; where any does, labels tell clients apart."""
-    known: bool | None = world.caches.get("routes by source labels")
-    if known is None:
-        known = world.caches["routes by source labels"] = any(_matches_labels(world))
-    return workloads.freeze({k: v for k, v in pod.labels.items() if k not in _VOLATILE}) if known else ()
+    if not world.once("routes by source labels", lambda: any(_matches_labels(world))):
+        return ()
+    return workloads.freeze({k: v for k, v in pod.labels.items() if k not in _VOLATILE})
 
 
 def _matches_labels(world: World) -> Iterator[bool]:

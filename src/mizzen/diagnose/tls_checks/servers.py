@@ -120,23 +120,15 @@ def _by_listener(
 
 def _by_program(world: World, pod: Workload, port: int) -> tuple[Takes, ...]:
     """Whether anything names the port as one for TLS or for plain text; nothing where names disagree or are silent."""
-    named = {_is_tls(protocol) for protocol in _declared(world, pod, port)}
+    named = {protocol.is_tls for protocol in _declared(world, pod).get(port, ())}
     if True in named:
         return ("other TLS",)
     return ("plain text",) if named else ()
 
 
-def _is_tls(protocol: protocols.Protocol) -> bool:
-    return protocol.is_tls
-
-
-def _declared(world: World, pod: Workload, port: int) -> Iterator[protocols.Protocol]:
-    """The protocols that Services of the pod, and its containers, name for the port."""
-    key = f"declared protocols of {pod.reference}"
-    known: dict[int, set[protocols.Protocol]] | None = world.caches.get(key)
-    if known is None:
-        known = world.caches[key] = _read_declared(world, pod)
-    yield from sorted(known.get(port, ()), key=lambda protocol: protocol.value)
+def _declared(world: World, pod: Workload) -> dict[int, set[protocols.Protocol]]:
+    """The protocols that Services of the pod, and its containers, name for ports."""
+    return world.once(f"declared protocols of {pod.reference}", lambda: _read_declared(world, pod))
 
 
 def _read_declared(world: World, pod: Workload) -> dict[int, set[protocols.Protocol]]:

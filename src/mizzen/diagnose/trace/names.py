@@ -6,7 +6,6 @@ known. `behind` is what kube-proxy does for those without a sidecar.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,7 @@ from mizzen.api.kube.services import EndpointSlice, Service
 from mizzen.api.meta import Key
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.incremental import Index
-from mizzen.model.names import is_ip
+from mizzen.model.names import is_ip, service_host
 
 _services = Index("Service", "all traced", lambda _key, _service: ((),))
 _slices = Index(
@@ -81,12 +80,10 @@ def _nobodys(world: World, pod: Workload | None, name: str) -> Resolved:
 
 
 def _namespaces(world: World) -> frozenset[str]:
-    known = world.caches.get("namespaces")
-    if known is None:
-        spaces = {pod.namespace for pod in world.pods} | {key.namespace for key, _ in services(world)}
-        known = world.caches["namespaces"] = frozenset(spaces)
-    found: frozenset[str] = known
-    return found
+    def read() -> frozenset[str]:
+        return frozenset({pod.namespace for pod in world.pods} | {key.namespace for key, _ in services(world)})
+
+    return world.once("namespaces", read)
 
 
 def _spellings(world: World, pod: Workload | None, name: str) -> tuple[str, ...]:
@@ -106,17 +103,11 @@ def services(world: World) -> Iterator[tuple[Key, Service]]:
                 yield Key(*key), found
 
 
-def _by_host(world: World) -> dict[str, tuple[Key, Service]]:
-    known = world.caches.get("services by host")
-    if known is None:
-        known = {f"{key.name}.{key.namespace}.svc.{world.domain}": (key, found) for key, found in services(world)}
-        world.caches["services by host"] = known
-    result: dict[str, tuple[Key, Service]] = known
-    return result
-
-
 def _service(world: World, host: str) -> tuple[Key, Service] | None:
-    return _by_host(world).get(host)
+    def read() -> dict[str, tuple[Key, Service]]:
+        return {service_host(key.name, key.namespace, world.domain): (key, found) for key, found in services(world)}
+
+    return world.once("services by host", read).get(host)
 
 
 def _addresses(world: World, key: Key, service: Service, depth: int = 0) -> Resolved:
@@ -148,16 +139,16 @@ def _ready_addresses(item: EndpointSlice) -> Iterator[str]:
 
 def service_at(world: World, address: str) -> tuple[Key, Service] | None:
     """The Service that has the address."""
-    known: Any = world.caches.get("services by address")
-    if known is None:
-        known = world.caches["services by address"] = {
-            address: (key, found)
+
+    def read() -> dict[str, tuple[Key, Service]]:
+        return {
+            each: (key, found)
             for key, found in services(world)
-            for address in (*found.spec.cluster_ips, found.spec.cluster_ip, *found.spec.external_ips)
-            if address and address != HEADLESS
+            for each in (*found.spec.cluster_ips, found.spec.cluster_ip, *found.spec.external_ips)
+            if each and each != HEADLESS
         }
-    result: tuple[Key, Service] | None = known.get(address)
-    return result
+
+    return world.once("services by address", read).get(address)
 
 
 def behind(world: World, key: Key, service: Service, port: int) -> tuple[Target, ...] | None:

@@ -6,7 +6,7 @@ what was decoded, so that many requests over one world cost little. Nothing here
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from mizzen.model.convert import names as generated
 
 Resources = Mapping[str, Json]
 """Resources of one kind by name, as protobuf JSON in camelCase."""
+
+T = TypeVar("T")
 
 _SHOWN_KINDS = {"KubernetesGateway": "Gateway"}
 _CONFIG_KINDS = {
@@ -122,14 +124,20 @@ class World:
         self._hold = hold
         self._held: dict[str, Holdings] = {}
         self._by_address = {address: pod for pod in self.pods for address in pod.addresses}
-        self.caches: dict[str, Any] = {}
-        """For modules that decode more than once."""
+        self._made: dict[str, Any] = {}
 
     def holdings(self, pod: Workload) -> Holdings:
         """What a pod's proxy holds; asked for once."""
         found = self._held.get(pod.reference)
         if found is None:
             found = self._held[pod.reference] = self._hold(pod)
+        return found
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` reads from objects and pods, never from what proxies hold; read at the first call for the name."""
+        if name not in self._made:
+            self._made[name] = make()
+        found: T = self._made[name]
         return found
 
     def at(self, address: str) -> Workload | None:
@@ -153,7 +161,7 @@ class World:
 
     def held_by(self, hold: Callable[[Workload], Holdings], pods: Iterable[Workload] | None = None) -> "World":
         """The same world, where somebody else says what proxies hold, and perhaps what the pods are."""
-        return World(
+        world = World(
             self.pods if pods is None else pods,
             hold,
             db=self.db,
@@ -162,6 +170,8 @@ class World:
             domain=self.domain,
             now=self.now,
         )
+        world._made = self._made
+        return world
 
     # -- objects ------------------------------------------------------------------------------------------------------
 
