@@ -4,6 +4,7 @@ In: a load assignment and its cluster. Out: `Choice`: the hosts that the balance
 Envoy spreads over priorities by their health: a priority keeps all traffic while 1.4 times its healthy share covers it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -68,7 +69,8 @@ def choose(cluster: Json, assignment: Json) -> Choice:
     if not everything:
         return Choice(dropped=dropped)
     levels = sorted({host.priority for host in everything})
-    loads = _loads(everything, levels)
+    health = {level: _health(everything, level) for level in levels}
+    loads, total = _loads(health), sum(health.values())
     panic = _panic_threshold(cluster)
     healthy = [h for h in everything if h.is_healthy]
     if not healthy:
@@ -80,30 +82,29 @@ def choose(cluster: Json, assignment: Json) -> Choice:
         if loads.get(level, 0) <= 0:
             continue
         share = 100 * sum(h.is_healthy for h in own) / len(own)
-        total = sum(min(100, _share(everything, each) * _OVERPROVISIONED // 100) for each in levels)
         chosen += own if total < 100 and share < panic else [h for h in own if h.is_healthy]
     in_panic = any(not h.is_healthy for h in chosen)
     return Choice(hosts=tuple(chosen), all=everything, in_panic=in_panic, dropped=dropped)
 
 
-def _share(everything: tuple[Host, ...], level: int) -> int:
+def _health(everything: tuple[Host, ...], level: int) -> int:
+    """How much of a hundred a priority can take."""
     own = [h for h in everything if h.priority == level]
-    return 100 * sum(h.is_healthy for h in own) // len(own)
+    return min(100, 100 * sum(h.is_healthy for h in own) // len(own) * _OVERPROVISIONED // 100)
 
 
-def _loads(everything: tuple[Host, ...], levels: list[int]) -> dict[int, int]:
-    """How much of a hundred goes to each priority."""
-    health = {level: min(100, _share(everything, level) * _OVERPROVISIONED // 100) for level in levels}
+def _loads(health: Mapping[int, int]) -> dict[int, int]:
+    """How much of a hundred goes to each priority, by what each can take."""
     total = min(100, sum(health.values()))
     if total == 0:
-        return {levels[0]: 100}
+        return {min(health): 100}
     loads: dict[int, int] = {}
     left = 100
-    for level in levels:
-        loads[level] = min(left, health[level] * 100 // total)
+    for level, own in health.items():
+        loads[level] = min(left, own * 100 // total)
         left -= loads[level]
     if left > 0:
-        first = next(level for level in levels if health[level] > 0)
+        first = next(level for level, own in health.items() if own > 0)
         loads[first] += left
     return loads
 

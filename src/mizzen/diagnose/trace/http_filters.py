@@ -20,13 +20,11 @@ Filter = Callable[[State, str, Json, Json | None], Answer | None]
 def run(state: State) -> Answer | None:
     """All filters in order."""
     for each in dump.items(state.manager, "http_filters"):
-        if each.get("disabled") is True and state.override(dump.text(each, "name")) is None:
-            continue
         name = dump.text(each, "name")
-        config = dump.message(each, "typed_config") or _discovered(state, name)
         own = state.override(name)
-        if own is not None and own.get("disabled") is True:
+        if (each if own is None else own).get("disabled") is True:
             continue
+        config = dump.message(each, "typed_config") or _discovered(state, name)
         kind = dump.text(config, "@type")
         for part, apply in _FILTERS.items():
             if part in kind:

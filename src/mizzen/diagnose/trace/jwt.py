@@ -107,11 +107,7 @@ def _check(state: State, config: Json, requirement: Json) -> Checked:
         named = dump.message(requirement, "provider_and_audiences")
         return _provider(state, config, dump.text(named, "provider_name"), tuple(dump.texts(named, "audiences")))
     if "requiresAny" in requirement:
-        each = [_check(state, config, r) for r in dump.items(requirement, "requires_any", "requirements")]
-        good = [found for found in each if not found.problem]
-        telling = [found for found in each if found.problem not in (_MISSING, _UNKNOWN)]
-        unknown = [found for found in each if found.problem == _UNKNOWN]
-        return (good or telling or unknown or each or [Checked()])[0]
+        return _best([_check(state, config, r) for r in dump.items(requirement, "requires_any", "requirements")])
     if "requiresAll" in requirement:
         each = [_check(state, config, r) for r in dump.items(requirement, "requires_all", "requirements")]
         failed = [found for found in each if found.problem]
@@ -124,11 +120,15 @@ def _check(state: State, config: Json, requirement: Json) -> Checked:
 def _all_providers(state: State, config: Json) -> Checked:
     """No token is fine; one that is there must satisfy the provider of its issuer."""
     each = [_provider(state, config, name, ()) for name in dump.message(config, "providers")]
-    if all(found.problem == _MISSING for found in each):
-        return Checked()
+    return Checked() if all(found.problem == _MISSING for found in each) else _best(each)
+
+
+def _best(each: list[Checked]) -> Checked:
+    """Of alternatives the one that holds, else the one whose problem says most."""
     good = [found for found in each if not found.problem]
     telling = [found for found in each if found.problem not in (_MISSING, _UNKNOWN)]
-    return (good or telling or [found for found in each if found.problem == _UNKNOWN])[0]
+    unknown = [found for found in each if found.problem == _UNKNOWN]
+    return (good or telling or unknown or each or [Checked()])[0]
 
 
 def _provider(state: State, config: Json, name: str, audiences: tuple[str, ...]) -> Checked:

@@ -8,6 +8,8 @@ says so.
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from mizzen.api.policy import AuthorizationPolicy
 from mizzen.compile.security import providers as authorizers
 from mizzen.diagnose.authorization import evaluation
@@ -90,14 +92,8 @@ def _request(hop: Hop, message: Message | None, claims: Any) -> Request:
     )
     if message is None:
         return known
-    return Request(
-        is_http=True,
-        principal=known.principal,
-        source_ip=known.source_ip,
-        remote_ip=known.remote_ip,
-        destination_ip=known.destination_ip,
-        port=known.port,
-        sni=known.sni,
+    return msgspec.structs.replace(
+        known,
         method=message.method,
         host=message.authority,
         path=message.path,

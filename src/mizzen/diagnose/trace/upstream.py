@@ -191,19 +191,12 @@ def _overflows(hop: Hop, cluster: Json) -> bool:
 def _fail(
     hop: Hop, flag: str, details: str, status: int, link: Link, reason: str, name: str, message: Message | None
 ) -> Answer:
-    if message is None:
-        return Answer(
-            kind="closed",
-            flag=flag,
-            side=hop.side,
-            link=link,
-            reason=reason,
-            about=("cluster", name, hop.side),
-        )
+    is_http = message is not None
     return Answer(
-        status=status,
+        kind="response" if is_http else "closed",
+        status=status if is_http else 0,
         flag=flag,
-        details=details,
+        details=details if is_http else "",
         side=hop.side,
         link=link,
         reason=reason,

@@ -227,11 +227,9 @@ class _Walk:
             return [(pod, port) for pod, port in found if self._is_behind(pod, own)] or found
         return found
 
-    def _is_behind(self, pod: Workload, key: object) -> bool:
-        return any(
-            key == service_key and service.spec.selector.items() <= pod.labels.items()
-            for service_key, service in names.services(self.world)
-        )
+    def _is_behind(self, pod: Workload, key: Key) -> bool:
+        service: Service | None = self.world.object(key)
+        return service is not None and service.spec.selector.items() <= pod.labels.items()
 
     def _listening(self, pod: Workload) -> int:
         """The port of the gateway's pod behind the request's port of its Service."""
