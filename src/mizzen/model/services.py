@@ -17,7 +17,7 @@ from mizzen.api.meta import Key, ObjectMeta
 from mizzen.api.networking.service_entry import ServiceEntry
 from mizzen.incremental import Engine, Index, attempt, query
 from mizzen.model import mesh, names, objects
-from mizzen.model.protocols import Protocol, parse_port, parse_protocol
+from mizzen.model.protocols import Protocol, parse_protocol, protocol_of
 from mizzen.model.proxy import Labels
 from mizzen.model.spiffe import SCHEME, Identity, format_spiffe
 from mizzen.model.workloads import freeze
@@ -142,7 +142,7 @@ def kube_service(db: Engine, namespace: str, name: str) -> Service | None:
             Port(
                 p.port,
                 p.name,
-                parse_port(number=p.port, name=p.name, transport=p.protocol, app_protocol=p.app_protocol or None),
+                protocol_of(p),
                 p.target_port,
             )
             for p in spec.ports
