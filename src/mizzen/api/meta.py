@@ -97,3 +97,8 @@ class Object(Message, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
 
     unread: ClassVar[frozenset[str]] = names("apiVersion kind status")
+
+
+def key_of(item: Object) -> Key:
+    """The key of an object as it stands, of whatever namespace that says."""
+    return Key(type(item).__name__, item.metadata.namespace, item.metadata.name)

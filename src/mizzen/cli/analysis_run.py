@@ -16,7 +16,7 @@ from mizzen.analysis.findings import Finding, report
 from mizzen.analysis.reports import Fingerprint, Suppression
 from mizzen.analysis.settings import Settings
 from mizzen.api.closed import EFFECTS, effect_of
-from mizzen.api.meta import Key
+from mizzen.api.meta import Key, key_of
 from mizzen.api.problems import Problem
 from mizzen.cli import analysis_files, offline, revisions
 from mizzen.cli.analysis_files import Manifests
@@ -108,7 +108,7 @@ def _reading_findings(manifests: Manifests) -> list[Finding]:
         else:
             findings.append(report(own_codes.FIELD_NOT_READ, problem.key, text, path=problem.path))
     for closed, place, why in manifests.closed:
-        key = Key(type(closed).__name__, closed.metadata.namespace, closed.metadata.name)
+        key = key_of(closed)
         manifests.places.setdefault(key, place)
         findings.append(report(own_codes.FIELD_NOT_IN_FORCE, key, effect_of(closed).message, why))
     for key, first in manifests.doubles:

@@ -17,7 +17,7 @@ import yaml
 from mizzen.api.kube.cluster import Namespace, Node
 from mizzen.api.kube.pods import Pod, PodCondition, PodIP, PodStatus
 from mizzen.api.kube.services import Endpoints, EndpointSlice, Service
-from mizzen.api.meta import Key, Object
+from mizzen.api.meta import Key, Object, key_of
 from mizzen.api.networking.service_entry import ServiceEntry
 from mizzen.api.scalars import decode_scalar, encode_scalar
 from mizzen.inject import pod as injection
@@ -83,7 +83,7 @@ def foretell(objects: Mapping[Key, Object], dialect: str = "envoy", before: Fore
     written = set(_written_endpoints(objects.values()))
     kept = (item for item in added if not (isinstance(item, EndpointSlice) and _service_of(item) in written))
     result = dict(objects)
-    result.update({_key(item): item for item in kept})
+    result.update({key_of(item): item for item in kept})
     if inventory.MESH_CONFIG not in result:
         result[inventory.MESH_CONFIG] = publish.build_mesh_config(inventory.DEFAULT_MESH_CONFIG)
     return Foretold(
@@ -188,10 +188,8 @@ def _plain(item: Object) -> dict[str, Any]:
 
 
 def _mesh_config(objects: Mapping[Key, Object]) -> Mapping[str, Any]:
-    config: Any = objects.get(inventory.MESH_CONFIG)
-    text = config.data.get("mesh", "") if config is not None else inventory.DEFAULT_MESH_CONFIG
     try:
-        parsed = yaml.safe_load(text)
+        parsed = yaml.safe_load(inventory.mesh_text(objects))
     except yaml.YAMLError:
         return {}
     return parsed if isinstance(parsed, dict) else {}
@@ -208,7 +206,3 @@ def _written_endpoints(objects: Iterable[Object]) -> Iterator[tuple[str, str]]:
 
 def _service_of(item: EndpointSlice) -> tuple[str, str]:
     return item.metadata.namespace or "default", item.metadata.labels.get(publish.SERVICE_NAME, "")
-
-
-def _key(item: Object) -> Key:
-    return Key(type(item).__name__, item.metadata.namespace, item.metadata.name)

@@ -16,7 +16,7 @@ from mizzen.api.kube.cluster import Node
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.kube.services import EndpointSlice, Service
 from mizzen.api.kube.workloads import CronJob, Job
-from mizzen.api.meta import Key, Object, ObjectMeta
+from mizzen.api.meta import Key, Object, ObjectMeta, key_of
 from mizzen.api.networking.service_entry import ServiceEntry
 from mizzen.local import publish
 from mizzen.local.isolation import Isolation
@@ -38,6 +38,12 @@ defaultConfig:
   proxyMetadata:
     ISTIO_META_DNS_CAPTURE: "true"
 """
+
+
+def mesh_text(objects: Mapping[Key, Object]) -> str:
+    """The mesh config that these manifests come to, as YAML."""
+    found = objects.get(MESH_CONFIG)
+    return found.data.get("mesh", "") if isinstance(found, ConfigMap) else DEFAULT_MESH_CONFIG
 
 
 class Inventory:
@@ -67,14 +73,9 @@ class Inventory:
     def brings_mesh_config(self) -> bool:
         return MESH_CONFIG in self.objects
 
-    def mesh_text(self) -> str:
-        """The mesh config as YAML."""
-        found = self.objects.get(MESH_CONFIG)
-        return found.data.get("mesh", "") if isinstance(found, ConfigMap) else DEFAULT_MESH_CONFIG
-
     def mesh_config(self) -> Mapping[str, Any]:
         """The mesh config for injection, with what this way of isolation needs of every sidecar."""
-        text = self.mesh_text()
+        text = mesh_text(self.objects)
         if self._mesh[0] != text:
             try:
                 parsed = yaml.safe_load(text)
@@ -137,8 +138,4 @@ def build_additions(inventory: Inventory, addresses: Additions) -> tuple[Object,
     if not inventory.brings_mesh_config:
         objects.append(publish.build_mesh_config(DEFAULT_MESH_CONFIG))
     known = inventory.objects.keys()
-    return tuple(item for item in objects if _key(item) not in known)
-
-
-def _key(item: Object) -> Key:
-    return Key(type(item).__name__, item.metadata.namespace, item.metadata.name)
+    return tuple(item for item in objects if key_of(item) not in known)

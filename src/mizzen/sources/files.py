@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from mizzen.api.closed import Closed, effect_of
-from mizzen.api.meta import Key, Object
+from mizzen.api.meta import Key, Object, key_of
 from mizzen.api.problems import Problem
 from mizzen.errors import SourceError
 from mizzen.sources import tree
@@ -326,8 +326,7 @@ def _take_objects(file: _File, known: _File | None) -> Iterator[Finding]:
 
 
 def _stand_in(file: _File, origin: Origin, closed: Closed) -> Iterator[Finding]:
-    metadata = closed.metadata
-    key = Key(type(closed).__name__, metadata.namespace, metadata.name)
+    key = key_of(closed)
     if key not in file.objects:
         file.objects[key] = Placed(closed, origin)
         effect = effect_of(closed)

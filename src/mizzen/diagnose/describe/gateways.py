@@ -10,7 +10,7 @@ import msgspec
 
 from mizzen.api.kube.pods import Pod
 from mizzen.api.kube.services import Service, ServicePort
-from mizzen.api.meta import Key
+from mizzen.api.meta import Key, key_of
 from mizzen.api.networking.destination_rule import DestinationRule
 from mizzen.diagnose import nodes
 from mizzen.diagnose.describe import pods, services, told
@@ -44,8 +44,8 @@ class _Exposure(msgspec.Struct, frozen=True):
 def describe_exposure(db: Engine, subjects: Sequence[Subject], outside: Outside) -> list[str]:
     """Every address with the VirtualServices behind it; why there is none, if there is no gateway at all."""
     gateways = [pod for key in db.lookup(_pods, ()) if _is_gateway(pod := db.input(key))]
-    described = {pods.key_of(pod) for subject in subjects for pod in subject.pods}
-    gateways = [pod for pod in gateways if pods.runs(pod) and pods.key_of(pod) not in described]
+    described = {key_of(pod) for subject in subjects for pod in subject.pods}
+    gateways = [pod for pod in gateways if pods.runs(pod) and key_of(pod) not in described]
     if not gateways:
         return ["Skipping Gateway information (no ingress gateway pods)"]
     if not any(services.find_services(db, pod) for pod in gateways):

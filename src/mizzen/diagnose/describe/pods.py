@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from mizzen.api.kube.pods import Container, ContainerPort, Pod
-from mizzen.api.meta import Key
+from mizzen.api.meta import key_of
 from mizzen.diagnose.describe.text import REQUIREMENTS, indent, name_in
 from mizzen.diagnose.nodes import PROXY_CONTAINER
 
@@ -16,11 +16,6 @@ _STATUS = "sidecar.istio.io/status"
 _RESERVED_UID = 1337
 _NAME_LABELS = ("app", "app.kubernetes.io/name", "service.istio.io/canonical-name")
 _REVISION_LABELS = ("version", "app.kubernetes.io/version", "service.istio.io/canonical-revision")
-
-
-def key_of(pod: Pod) -> Key:
-    """The key of a pod."""
-    return Key("Pod", pod.metadata.namespace, pod.metadata.name)
 
 
 def is_ready(pod: Pod) -> bool:
