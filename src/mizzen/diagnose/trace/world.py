@@ -134,7 +134,7 @@ class World:
         return found
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What `make` reads from objects and pods, never from what proxies hold; read at the first call for the name."""
+        """What `make` reads from objects and pods, never from what proxies hold; it is called once for each name."""
         if name not in self._made:
             self._made[name] = make()
         found: T = self._made[name]
