@@ -1,15 +1,11 @@
 """Regular expressions: nginx's, of PCRE, as Envoy's, of RE2."""
 
-import re2
+from mizzen.api.validate.values.texts import syntax_fault
 
 
 def is_re2(pattern: str) -> bool:
     """Whether Envoy can read the pattern: RE2 has no look-around and no back references."""
-    try:
-        re2.compile(pattern)
-    except re2.error:
-        return False
-    return True
+    return syntax_fault(pattern) is None
 
 
 def path_pattern(path: str) -> str:

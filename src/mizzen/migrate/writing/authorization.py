@@ -7,12 +7,12 @@ know, one restricted path restricts the host.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from mizzen.api.gateway_api.references import GATEWAY_GROUP
 from mizzen.migrate.findings import Notes
 from mizzen.migrate.servers import Location, Server
 from mizzen.migrate.settings import Access, ExternalAuth
-from mizzen.migrate.writing.documents import GATEWAY_NAME, ISTIO_SECURITY, Document, Target, document, host_name
+from mizzen.migrate.writing.documents import ISTIO_SECURITY, Document, Target, document, host_name
 
-_TARGET_GROUP = GATEWAY_NAME.partition("/")[0]
 _TOLD_BACK = ["location", "set-cookie", "www-authenticate", "content-type"]
 _ASKED_WITH = ["authorization", "cookie", "x-forwarded-for", "x-forwarded-proto"]
 
@@ -37,7 +37,7 @@ def authorization_policies(servers: Sequence[Server], target: Target, notes: Not
 
 
 def _policy(target: Target, name: str, spec: dict[str, Any]) -> Document:
-    reference = {"group": _TARGET_GROUP, "kind": "Gateway", "name": target.name}
+    reference = {"group": GATEWAY_GROUP, "kind": "Gateway", "name": target.name}
     return document(ISTIO_SECURITY, "AuthorizationPolicy", target.namespace, name, {"targetRefs": [reference], **spec})
 
 

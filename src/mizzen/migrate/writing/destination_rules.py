@@ -7,6 +7,7 @@ from mizzen.migrate.findings import Notes
 from mizzen.migrate.servers import Backend, Location
 from mizzen.migrate.settings import Hash, Upstream
 from mizzen.migrate.writing.documents import ISTIO_NETWORKING, Document, Target, document
+from mizzen.model.names import service_host
 
 _SECOND = "another Ingress speaks to {service}:{port} in another way; the oldest one's way holds"
 
@@ -25,7 +26,7 @@ def destination_rules(locations: Iterable[Location], target: Target, notes: Note
         levels = [level for port, upstream in sorted(ports.items()) if len(level := _level(port, upstream)) > 1]
         if levels:
             spec = {
-                "host": f"{service}.{namespace}.svc.{target.domain}",
+                "host": service_host(service, namespace, target.domain),
                 "exportTo": ["."],
                 "workloadSelector": {"matchLabels": dict(target.labels)},
                 "trafficPolicy": {"portLevelSettings": levels},

@@ -1,17 +1,18 @@
 """Names, metadata and references that all documents share."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from mizzen.api.gateway_api.references import GATEWAY_GROUP
 from mizzen.model import names
 
-GATEWAY_API = "gateway.networking.k8s.io/v1"
+GATEWAY_API = f"{GATEWAY_GROUP}/v1"
 ISTIO_NETWORKING = "networking.istio.io/v1"
 ISTIO_SECURITY = "security.istio.io/v1"
-GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
+GATEWAY_NAME = f"{GATEWAY_GROUP}/gateway-name"
 
 Document = dict[str, Any]
 
@@ -35,6 +36,18 @@ def document(version: str, kind: str, namespace: str, name: str, spec: Mapping[s
     """An object."""
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": dict(spec)}
+
+
+def reference_grant(
+    name: str, *, of: tuple[str, str], to: str, referents: Iterable[str], referents_namespace: str
+) -> Document:
+    """Leave for objects of one kind and namespace (`of`) to name core objects of the kind `to` in another namespace."""
+    kind, namespace = of
+    spec = {
+        "from": [{"group": GATEWAY_GROUP, "kind": kind, "namespace": namespace}],
+        "to": [{"group": "", "kind": to, "name": referent} for referent in referents],
+    }
+    return document(GATEWAY_API, "ReferenceGrant", referents_namespace, name, spec)
 
 
 def host_name(host: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from mizzen.api.gateway_api.references import GATEWAY_GROUP
 from mizzen.migrate.settings import ClientTLS
 from mizzen.migrate.writing.documents import (
     GATEWAY_API,
@@ -17,10 +18,10 @@ from mizzen.migrate.writing.documents import (
     Target,
     document,
     host_name,
+    reference_grant,
     section_name,
 )
 
-_GROUP = "gateway.networking.k8s.io"
 _MOST_LISTENERS = 64
 _FOR_ALL = {"namespaces": {"from": "All"}}
 _TERMINATE_MODE = "gateway.istio.io/tls-terminate-mode"
@@ -106,11 +107,13 @@ class Ways(msgspec.Struct, frozen=True, kw_only=True):
             if own.namespace != self.target.namespace:
                 wanted.setdefault(own.namespace, {})[own.secret] = None
         for namespace, secrets in sorted(wanted.items()):
-            spec = {
-                "from": [{"group": _GROUP, "kind": "Gateway", "namespace": self.target.namespace}],
-                "to": [{"group": "", "kind": "Secret", "name": name} for name in secrets],
-            }
-            yield document(GATEWAY_API, "ReferenceGrant", namespace, f"{self.target.name}-certificates", spec)
+            yield reference_grant(
+                f"{self.target.name}-certificates",
+                of=("Gateway", self.target.namespace),
+                to="Secret",
+                referents=secrets,
+                referents_namespace=namespace,
+            )
 
     def _set_of(self, host: str) -> dict[str, Any] | None:
         if not self._overflows:
@@ -118,7 +121,7 @@ class Ways(msgspec.Struct, frozen=True, kw_only=True):
         namespace = self.https[host].namespace
         position = [name for name, own in self.https.items() if own.namespace == namespace].index(host)
         name = f"{self.target.name}-{position // _MOST_LISTENERS + 1}"
-        return {"group": _GROUP, "kind": "ListenerSet", "name": name, "namespace": namespace}
+        return {"group": GATEWAY_GROUP, "kind": "ListenerSet", "name": name, "namespace": namespace}
 
     def _sets(self) -> Iterator[Document]:
         parent = {"name": self.target.name, "namespace": self.target.namespace}

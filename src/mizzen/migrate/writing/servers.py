@@ -4,7 +4,6 @@ In: servers, the ways in. Out: documents in an order in which they can be applie
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from mizzen.api.meta import Key, Object
 from mizzen.migrate.findings import Notes
@@ -13,7 +12,15 @@ from mizzen.migrate.servers import Location, Server
 from mizzen.migrate.settings import Redirect
 from mizzen.migrate.writing.authorization import authorization_policies
 from mizzen.migrate.writing.destination_rules import destination_rules
-from mizzen.migrate.writing.documents import GATEWAY_API, Document, Target, document, host_name, istio_name
+from mizzen.migrate.writing.documents import (
+    GATEWAY_API,
+    Document,
+    Target,
+    document,
+    host_name,
+    istio_name,
+    reference_grant,
+)
 from mizzen.migrate.writing.gateways import Certificate, Ways, istio_gateway
 from mizzen.migrate.writing.http_routes import http_routes
 from mizzen.migrate.writing.secrets import Copies
@@ -138,11 +145,13 @@ class Writer:
                 for namespace, service in _foreign(location):
                     wanted.setdefault((location.ingress.namespace, namespace), {})[service] = None
         for (origin, namespace), services in sorted(wanted.items()):
-            spec: dict[str, Any] = {
-                "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": origin}],
-                "to": [{"group": "", "kind": "Service", "name": name} for name in services],
-            }
-            yield document(GATEWAY_API, "ReferenceGrant", namespace, f"{self._target.name}-routes-of-{origin}", spec)
+            yield reference_grant(
+                f"{self._target.name}-routes-of-{origin}",
+                of=("HTTPRoute", origin),
+                to="Service",
+                referents=services,
+                referents_namespace=namespace,
+            )
 
 
 def _stands_in_routes(server: Server) -> bool:

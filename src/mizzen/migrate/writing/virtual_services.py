@@ -7,6 +7,7 @@ from mizzen.migrate.rules import Header, Path, Rule
 from mizzen.migrate.servers import Backend
 from mizzen.migrate.settings import Changes, Cors, Redirect, Retry, Settings
 from mizzen.migrate.writing.documents import ISTIO_NETWORKING, Document, Target, document
+from mizzen.model.names import service_host
 
 _CONDITIONS = {"exact": "exact", "text": "prefix", "regex": "regex"}
 _RETRY_ON = "connect-failure,refused-stream"
@@ -60,7 +61,7 @@ def _extras(settings: Settings, domain: str) -> dict[str, Any]:
         extras["retries"] = _retry(settings.retry)
     if settings.mirror is not None:
         namespace, name, port = settings.mirror
-        host = f"{name}.{namespace}.svc.{domain}"
+        host = service_host(name, namespace, domain)
         extras["mirrors"] = [{"destination": {"host": host, "port": {"number": port}}}]
     return extras
 
@@ -81,7 +82,7 @@ def _header(header: Header) -> dict[str, str]:
 
 
 def _destination(to: Backend, weight: int, several: int, domain: str) -> dict[str, Any]:
-    host = f"{to.service}.{to.namespace}.svc.{domain}"
+    host = service_host(to.service, to.namespace, domain)
     written: dict[str, Any] = {"destination": {"host": host, "port": {"number": to.port}}}
     if several > 1:
         written["weight"] = weight
