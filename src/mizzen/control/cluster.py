@@ -1,12 +1,16 @@
 """What a control plane has of the Kubernetes cluster whose objects it serves.
 
-In: an `Access`. Out: one client, and over it the objects, the verdicts on tokens, and whoever writes to it.
+In: an `Access`, settings. Out: one client, and over it the objects, what they say about injection, the verdicts on
+tokens, and whoever writes to it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 
+from mizzen import settings
+from mizzen.control.options import Options
 from mizzen.control.token_reviews import TokenReviews
+from mizzen.control.webhooks.installation import follow_installation
 from mizzen.sources.batches import Batch
 from mizzen.sources.kube.access import Access
 from mizzen.sources.kube.client import Client
@@ -16,10 +20,11 @@ from mizzen.sources.kube.source import KubeSource
 class Cluster:
     """One cluster; somebody runs it."""
 
-    def __init__(self, access: Access, audiences: Sequence[str], clock: Callable[[], float]) -> None:
+    def __init__(self, access: Access, options: Options, config: settings.Settings, clock: Callable[[], float]) -> None:
         self.client = Client(access)
         self.source = KubeSource(self.client)
-        self.token_reviews = TokenReviews(self.client, audiences, clock)
+        self.installation = follow_installation(self.source, options, config)
+        self.token_reviews = TokenReviews(self.client, config.authority.audiences, clock)
         self.writers: list[Callable[[], Coroutine[None, None, None]]] = []
         """What runs while the client is open, and has its last word before it is closed."""
 

@@ -95,8 +95,8 @@ class ControlPlane:
         self._stopping = asyncio.Event()
         verifier = callers.load_verifier(options.token_keys, options.token_issuer, config.authority.audiences, clock)
         issuer = callers.load_issuer(config, clock)
-        access, audiences = options.kubernetes, config.authority.audiences
-        self.cluster = Cluster(access, audiences, clock) if access is not None else None
+        access = options.kubernetes
+        self.cluster = Cluster(access, options, config, clock) if access is not None else None
         reviews = self.cluster.token_reviews if self.cluster else None
         authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier, reviews)
         self._running_authority = RunningAuthority(
@@ -108,7 +108,7 @@ class ControlPlane:
         )
         self._certificate = serving.ServingCertificate(self.authority, names, clock)
         self._webhooks = (
-            Webhooks(self.cluster, self._mesh, self.authority, self._certificate, options, config)
+            Webhooks(self.cluster, self._mesh, self.authority, self._certificate, config.instance)
             if self.cluster is not None and options.https is not None
             else None
         )
@@ -125,7 +125,7 @@ class ControlPlane:
         self.authority.on_change(lambda _: self.inputs.take_roots(self.authority.bundle))
         self._in_force = InForce(self.engine, self.discovery.connections, self.inputs.take_compiled, self.is_ready)
         if self.cluster is not None:
-            Writers(self.cluster, self.engine, options, config, mesh=self._mesh, is_ready=self.is_ready)
+            Writers(self.cluster, self.engine, config, mesh=self._mesh, is_ready=self.is_ready)
         self.source = FileSource(options.config) if options.config else None
         self._pages = self._open_console(authenticator, this_release(config.instance))
         self._tracer = Tracer(self.engine, self.discovery.connections, self.inputs.places)

@@ -16,10 +16,8 @@ from mizzen.control.entry_addresses import EntryAddresses
 from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
-from mizzen.control.options import Options
 from mizzen.control.revisions import Revisions
 from mizzen.control.statuses import StatusWriter
-from mizzen.control.webhooks.installation import follow_installation
 from mizzen.incremental import Engine
 
 STATUS_ELECTION = "istio-gateway-status-leader"
@@ -36,7 +34,6 @@ class Writers:
         self,
         cluster: Cluster,
         db: Engine,
-        options: Options,
         config: settings.Settings,
         *,
         mesh: MeshSettings,
@@ -44,7 +41,6 @@ class Writers:
     ) -> None:
         self._cluster, self._db, self._config, self._is_ready = cluster, db, config, is_ready
         self._mesh = mesh
-        self._installation = follow_installation(cluster.source, options, config)
         self._identity = make_identity(config.instance.name or socket.gethostname())
         self.elections: list[Election] = []
         """Those that it stands for."""
@@ -87,7 +83,7 @@ class Writers:
             self._cluster.client,
             requests,
             self._revisions(),
-            installation=lambda: self._installation.config_for({}),
+            installation=lambda: self._cluster.installation.config_for({}),
             mesh=lambda: self._mesh.written,
             makes_classes=self._config.features.gateway_classes,
         ).run()

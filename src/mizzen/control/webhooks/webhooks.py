@@ -14,12 +14,10 @@ from mizzen.ca.authority import Authority
 from mizzen.ca.serving import ServingCertificate
 from mizzen.control.cluster import Cluster
 from mizzen.control.mesh import MeshSettings
-from mizzen.control.options import Options
 from mizzen.control.webhooks import guards, probe, server, tls
 from mizzen.control.webhooks.configurations import Configurations
 from mizzen.control.webhooks.documents import INJECTION, Configuration
 from mizzen.control.webhooks.injection import Injector
-from mizzen.control.webhooks.installation import follow_installation
 from mizzen.inject.selection import SYSTEM_NAMESPACES
 
 _log = observe.scope("webhook")
@@ -34,13 +32,10 @@ class Webhooks:
         mesh: MeshSettings,
         authority: Authority,
         certificate: ServingCertificate,
-        options: Options,
-        config: settings.Settings,
+        instance: settings.Instance,
     ) -> None:
-        self._source, self._instance, self._certificate = cluster.source, config.instance, certificate
-        installation = follow_installation(cluster.source, options, config)
-        self._injector = Injector(installation, lambda: mesh.written)
-        instance = config.instance
+        self._source, self._instance, self._certificate = cluster.source, instance, certificate
+        self._injector = Injector(cluster.installation, lambda: mesh.written)
         self._configurations = Configurations(
             cluster.client,
             instance.revision,
