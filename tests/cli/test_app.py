@@ -53,6 +53,7 @@ def test_aliases_are_istioctls() -> None:
 
 def test_hidden_commands_are_not_listed() -> None:
     assert "iptables" not in cli_runs.run("--help").stdout
+    assert cli_runs.run("iptables", "--help").exit_code == 0
 
 
 def test_a_reader_that_goes_away_is_no_failure_worth_words() -> None:

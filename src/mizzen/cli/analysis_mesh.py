@@ -16,6 +16,7 @@ from mizzen.analysis import settings as analysis_settings
 from mizzen.analysis.settings import Settings
 from mizzen.api.mesh.merge import decode_mesh_networks
 from mizzen.api.meta import Key, Object
+from mizzen.cli import offline
 from mizzen.cli.analysis_files import Manifests
 from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.errors import SourceError
@@ -48,10 +49,9 @@ class Mesh:
     def _settings(self, manifests: Manifests) -> dict[Key, Any]:
         config_map = _config_map(manifests, self._asked)
         read, _ = process_settings.load(os.environ)
-        control_plane = mesh.ControlPlane(cluster_id=read.instance.cluster, dual_stack=read.features.dual_stack)
         found: dict[Key, Any] = {
             analysis_settings.SETTINGS: self._asked,
-            mesh.CONTROL_PLANE: control_plane,
+            mesh.CONTROL_PLANE: offline.control_plane(read),
             mesh.MESH: _mesh_config(self._mesh_file, config_map),
         }
         networks = _networks(config_map)

@@ -89,6 +89,7 @@ def _only(documents: list[Any], where: str) -> Mapping[str, Any]:
 
 
 def read_documents(path: str) -> list[Any]:
+    """The documents of a file, or of stdin for `-`, as plain data; empty ones are left out."""
     from mizzen.sources import tree
 
     try:

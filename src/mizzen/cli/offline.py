@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mizzen.api.mesh.config import MeshConfig
     from mizzen.api.problems import Problem
     from mizzen.incremental import Engine
+    from mizzen.model.mesh import ControlPlane
     from mizzen.sources.files import Contents
     from mizzen.sources.origins import Finding
 
@@ -130,16 +131,20 @@ def fill(contents: "Contents", mesh_file: str) -> "Engine":
     for key, value in contents.objects.items():
         engine.set(key, value)
     engine.set(mesh.MESH, mesh_config(contents, mesh_file, read))
-    engine.set(
-        mesh.CONTROL_PLANE,
-        mesh.ControlPlane(
-            cluster_id=read.instance.cluster,
-            dual_stack=read.features.dual_stack,
-            http10=read.features.http10,
-            trace_sampling=read.features.trace_sampling,
-        ),
-    )
+    engine.set(mesh.CONTROL_PLANE, control_plane(read))
     return engine
+
+
+def control_plane(read: "settings.Settings") -> "ControlPlane":
+    """What a control plane with these settings would decide about every answer."""
+    from mizzen.model import mesh
+
+    return mesh.ControlPlane(
+        cluster_id=read.instance.cluster,
+        dual_stack=read.features.dual_stack,
+        http10=read.features.http10,
+        trace_sampling=read.features.trace_sampling,
+    )
 
 
 def mesh_config(contents: "Contents", mesh_file: str, read: "settings.Settings") -> "MeshConfig":
