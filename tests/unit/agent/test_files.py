@@ -1,7 +1,9 @@
 """Files written whole, and noticed when they change; addresses of interfaces."""
 
 import asyncio
+import contextlib
 import os
+import socket
 
 import pytest
 
@@ -60,5 +62,15 @@ def test_given_address_comes_first_and_the_other_family_follows() -> None:
     assert interfaces.merge_addresses("", found) == found
 
 
-def test_addresses_of_this_machine_are_no_loopback() -> None:
-    assert not [address for address in interfaces.find_addresses() if address.startswith(("127.", "::1", "fe80"))]
+def _address_towards(host: str) -> str:
+    """The address from which this machine would call; empty where no way leads there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking, contextlib.suppress(OSError):
+        asking.connect((host, 9))
+        return str(asking.getsockname()[0])
+    return ""
+
+
+def test_addresses_of_this_machine_are_those_that_others_reach_and_no_loopback() -> None:
+    found = interfaces.find_addresses()
+    assert not [address for address in found if address.startswith(("127.", "::1", "fe80"))]
+    assert _address_towards("192.0.2.1") in ("", *found)
