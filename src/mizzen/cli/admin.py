@@ -95,12 +95,10 @@ def _find(pod: str | None, *, mesh: str, address: str) -> targets.ControlPlane:
         (plane,) = targets.find_control_planes(mesh="", addresses=(address,))
         return plane
     state = targets.read_state(mesh)
-    name = f"mizzen-{state.mesh}"
+    name = targets.plane_name(state)
     if pod is not None and pod not in (name, "control-plane"):
         raise MizzenError(f"no pods found: the control plane of mesh {state.mesh} is {name}, not {pod}")
-    if not state.control_plane.introspection:
-        raise MizzenError(f"the control plane of mesh {state.mesh} is not up yet")
-    return targets.ControlPlane(name=name, address=state.control_plane.introspection)
+    return targets.ControlPlane(name=name, address=targets.require_up(state, state.control_plane.introspection))
 
 
 def _read_scopes(plane: targets.ControlPlane) -> list[dict[str, Any]]:

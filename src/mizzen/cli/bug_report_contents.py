@@ -83,7 +83,7 @@ def list_mesh(
     paths = [*state.manifests, str(layout.config)]
     yield from _list_objects(paths, full_secrets=full_secrets)
     yield Item("analyze/all-namespaces", lambda: _analyze(paths))
-    name = f"istio/{SYSTEM}/mizzen-{state.mesh}"
+    name = f"istio/{SYSTEM}/{targets.plane_name(state)}"
     yield Item(f"{name}/discovery.log", lambda: read_tail(layout.control_log, tail))
     for plane in targets.planes_of(state):
         yield from _list_pages(plane, name)

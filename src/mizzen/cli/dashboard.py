@@ -34,7 +34,8 @@ def dashboard() -> None:
 @options.mesh_option
 def controlz(browser: bool, mesh: str) -> None:
     """Show the control plane's log scopes."""
-    _show(f"http://{_require(targets.read_state(mesh).control_plane.introspection)}/scopej/", browser)
+    state = targets.read_state(mesh)
+    _show(f"http://{targets.require_up(state, state.control_plane.introspection)}/scopej/", browser)
 
 
 @dashboard.command("istiod-debug", cls=Command)
@@ -42,7 +43,7 @@ def controlz(browser: bool, mesh: str) -> None:
 @options.mesh_option
 def istiod_debug(browser: bool, mesh: str) -> None:
     """Show the control plane's debug pages."""
-    _show(f"http://{_require(targets.read_state(mesh).control_plane.monitoring)}/debug", browser)
+    _show(f"http://{_monitoring(mesh)}/debug", browser)
 
 
 @dashboard.command("ui", cls=Command)
@@ -50,7 +51,7 @@ def istiod_debug(browser: bool, mesh: str) -> None:
 @options.mesh_option
 def ui(browser: bool, mesh: str) -> None:
     """Show the control plane's page: who has what, chains, traces, findings."""
-    _show(f"http://{_require(targets.read_state(mesh).control_plane.monitoring)}/ui/", browser)
+    _show(f"http://{_monitoring(mesh)}/ui/", browser)
 
 
 @dashboard.command("envoy", cls=Command)
@@ -78,10 +79,9 @@ def envoy(pod: str, port: int, address: str, browser: bool, namespace: str, mesh
 dashboard.add(envoy, "proxy")
 
 
-def _require(address: str) -> str:
-    if not address:
-        raise MizzenError("the control plane of the mesh is not up yet")
-    return address
+def _monitoring(mesh: str) -> str:
+    (plane,) = targets.find_control_planes(mesh=mesh, addresses=())
+    return plane.address
 
 
 def _show(url: str, browser: bool) -> None:

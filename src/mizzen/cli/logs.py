@@ -32,13 +32,14 @@ _BLOCK = 1 << 16
 @options.mesh_option
 def logs(pod: str, container: str, follow: bool, tail: int, namespace: str, mesh: str) -> None:
     """Print the logs of a pod of the local mesh."""
+    from mizzen.cli import targets
     from mizzen.local import runtime
 
-    base = runtime.find_base(os.getuid(), os.environ)
     try:
-        layout = runtime.select_mesh(base, mesh or None)
+        layout = targets.find_layout(mesh)
     except LocalError:
-        layout = runtime.select_remains(base, mesh or None, "with --mesh")  # Of a killed mesh, the logs are left.
+        # Of a killed mesh, the logs are left.
+        layout = runtime.select_remains(runtime.find_base(os.getuid(), os.environ), mesh or None, "with --mesh")
     path = layout.control_log if pod == CONTROL_PLANE else _find_log(layout, pod, container, namespace)
     with path.open("rb") as log:
         if tail >= 0:

@@ -175,16 +175,26 @@ def find_control_planes(*, mesh: str, addresses: Sequence[str]) -> list[ControlP
     if addresses:
         return [ControlPlane(name=address, address=_checked(address)) for address in addresses]
     state = read_state(mesh)
-    found = planes_of(state)
-    if not found:
+    require_up(state, state.control_plane.monitoring)
+    return planes_of(state)
+
+
+def require_up(state: "runtime.State", address: str) -> str:
+    """An address of the control plane of a local mesh; it has none while it is not up."""
+    if not address:
         raise MizzenError(f"the control plane of mesh {state.mesh} is not up yet")
-    return found
+    return address
 
 
 def planes_of(state: "runtime.State") -> list[ControlPlane]:
     """The control plane of a local mesh; none while it is not up."""
     address = state.control_plane.monitoring
-    return [ControlPlane(name=f"mizzen-{state.mesh}", address=address)] if address else []
+    return [ControlPlane(name=plane_name(state), address=address)] if address else []
+
+
+def plane_name(state: "runtime.State") -> str:
+    """How the control plane of a local mesh is called."""
+    return f"mizzen-{state.mesh}"
 
 
 def read_file(path: str) -> bytes:
