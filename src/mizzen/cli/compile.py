@@ -66,13 +66,12 @@ def compile_(
 def _tell_left_out(contents: "Contents", engine: "Engine", proxy: "Proxy", taken: "Snapshot") -> None:
     """Say on stderr what of the objects is not in what was compiled, unless reading them has said so."""
     from mizzen.compile import problems, snapshot
-    from mizzen.sources.origins import Finding, Origin, untold
+    from mizzen.sources.origins import untold
 
     for type_url, names in taken.subscriptions:
         engine.root(snapshot.resources, proxy, type_url, names)
     for problem in untold(problems.gather(engine), contents.findings):
-        origin = contents.origins.get(problem.key, Origin("")) if problem.key is not None else Origin("")
-        click.echo(f"{problem.level}: {Finding(origin, problem)}", err=True)
+        offline.tell(problem, contents)
 
 
 def _statuses(engine: "Engine") -> dict[str, Any]:

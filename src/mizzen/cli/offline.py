@@ -104,17 +104,23 @@ def _claims(finding: "Finding") -> bool:
     return bystanders.text_claims(part) and not bystanders.is_template_text(part)
 
 
+def tell(problem: "Problem", contents: "Contents") -> None:
+    """Say on stderr what is wrong, and where its object stands."""
+    from mizzen.sources.origins import Finding, Origin
+
+    origin = contents.origins.get(problem.key) if problem.key is not None else None
+    click.echo(f"{problem.level}: {Finding(origin or Origin(''), problem)}", err=True)
+
+
 def tell_excess(*states: "Contents") -> None:
     """Say on stderr of which workloads not all pods are foretold; what several states have in common, once."""
     from mizzen.local import workloads
-    from mizzen.sources.origins import Finding, Origin
 
     told: set[Problem] = set()
     for contents in states:
         for problem in workloads.excess(contents.objects.values()):
             if problem not in told:
-                origin = contents.origins.get(problem.key, Origin("")) if problem.key is not None else Origin("")
-                click.echo(f"{problem.level}: {Finding(origin, problem)}", err=True)
+                tell(problem, contents)
                 told.add(problem)
 
 

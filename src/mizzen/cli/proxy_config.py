@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _CLUSTERS = "config_dump?mask=dynamic_active_clusters,dynamic_warming_clusters,static_clusters"
 _LISTENERS = "config_dump?mask=dynamic_listeners,static_listeners"
 _ROUTES = "config_dump?mask=dynamic_route_configs,static_route_configs"
-_SECRETS = "config_dump?mask=dynamic_active_secrets,dynamic_warming_secrets"
 _BOOTSTRAP = "config_dump?mask=bootstrap"
 _ALL = "config_dump?include_eds=true"
 _HOSTS = "clusters?format=json"
@@ -189,7 +188,7 @@ def secret(source: Source, output: str) -> None:
     from mizzen.diagnose import spelling
     from mizzen.diagnose.tables import secrets
 
-    dumped = source.dump(_SECRETS)
+    dumped = source.dump(root_certificates.SECRETS)
     found = secrets.select_secrets(dumped, _now())
     if not found and output in ("table", "short"):
         click.echo(_NO_SECRETS)

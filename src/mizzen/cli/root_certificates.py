@@ -9,7 +9,7 @@ from mizzen.cli import options, targets
 from mizzen.cli.flags import Command
 from mizzen.errors import MizzenError
 
-_SECRETS = "config_dump?mask=dynamic_active_secrets,dynamic_warming_secrets"
+SECRETS = "config_dump?mask=dynamic_active_secrets,dynamic_warming_secrets"
 _PAIR = 2
 
 
@@ -27,7 +27,7 @@ def rootca_compare(pods: tuple[str, ...], files: tuple[str, ...], namespace: str
     dumps = {file: targets.read_file(file) for file in files}
     for pod in pods:
         proxy = targets.find_proxy(pod, namespace=namespace, mesh=mesh)
-        dumps[proxy.name] = proxy.get(_SECRETS)
+        dumps[proxy.name] = proxy.get(SECRETS)
     found = [roots.find_roots(dump.parse_dump(text)) for text in dumps.values()]
     both = "Both " + " and ".join(f"[{name}]" for name in dumps)
     if not frozenset.intersection(*found):
