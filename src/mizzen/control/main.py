@@ -13,16 +13,10 @@ process with one error, for its supervisor to start it again.
 
 import asyncio
 import contextlib
-import errno
 import importlib.metadata
 import signal
-import socket
-import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-
-import grpc
-from aiohttp import web
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from mizzen import observe, settings
 from mizzen.ca import serving
@@ -38,8 +32,9 @@ from mizzen.control.debug.streams import DebugStreams
 from mizzen.control.in_force import InForce
 from mizzen.control.inputs import Inputs
 from mizzen.control.mesh import MeshSettings
-from mizzen.control.options import Address, Options
+from mizzen.control.options import Options
 from mizzen.control.peer_records import PeerRecords
+from mizzen.control.ports import Ports
 from mizzen.control.release import Release, this_release
 from mizzen.control.ui import site
 from mizzen.control.ui.tracing import Tracer
@@ -74,7 +69,6 @@ TYPES = (
 """The types that are served."""
 
 _FILES, _KUBERNETES = "files", "kubernetes"
-_TAKEN = (errno.EADDRINUSE, errno.EACCES)
 _LAG_EVERY = 0.25
 _LAG_REPORTED = 0.5
 _MESH_LOOK_EVERY = 0.5
@@ -133,8 +127,7 @@ class ControlPlane:
         describe = PeerRecords(self.engine, lambda: self.discovery.pusher.ready).describe
         certificates = CertificateService(self.authority, authenticator, describe)
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
-        self.ports: dict[str, int] = {}
-        """The ports that are open, by flag."""
+        self._ports = Ports()
         if not (verifier or issuer or reviews) and options.secure is not None:
             _log.warning("neither --tokenKey nor JWT_RULE is given: callers on %s prove nothing", options.secure)
 
@@ -147,6 +140,11 @@ class ControlPlane:
         )
         self.discovery.console = DebugStreams(console, connections, access, release.identifier)
         return http.Pages(console, access, authenticator, config.http, release, self.is_ready)
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The ports that are open, by flag."""
+        return self._ports.numbers
 
     def is_ready(self) -> bool:
         """Whether proxies are served."""
@@ -216,80 +214,33 @@ class ControlPlane:
 
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[None]:
+        options, ports, webhooks = self._options, self._ports, self._webhooks
         monitoring = self._pages.monitoring()
         self._site.add_to(monitoring.router, self._pages.limit)
-        wanted: list[tuple[str, Address | None, web.Application, ssl.SSLContext | None]] = [
-            ("--httpAddr", self._options.http, self._pages.readiness(), None),
-            ("--monitoringAddr", self._options.monitoring, monitoring, None),
-        ]
-        if self._webhooks is not None:
-            asked = self._webhooks
-            wanted.append(("--httpsAddr", self._options.https, asked.application(), asked.context()))
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._tracer.close)
-            for flag, address, application, context in wanted:
-                if address is not None:
-                    server = http.Server(application, flag, address, context)
-                    self._opened(flag, address, await server.start())
-                    stack.push_async_callback(server.stop)
-            await self._open_introspection(stack)
+            await ports.open_http(stack, "--httpAddr", options.http, self._pages.readiness())
+            await ports.open_http(stack, "--monitoringAddr", options.monitoring, monitoring)
+            if webhooks is not None:
+                await ports.open_http(stack, "--httpsAddr", options.https, webhooks.application(), webhooks.context())
+            try:
+                await ports.open_http(stack, "--ctrlz_port", options.introspection, controlz.application())
+            except MizzenError as error:
+                # Proxies do not suffer from its absence.
+                _log.warning("levels of log scopes cannot be changed: %s", error)
             yield
-
-    async def _open_introspection(self, stack: contextlib.AsyncExitStack) -> None:
-        """Open ControlZ; proxies do not suffer from its absence, so a port in use is no reason to stop."""
-        flag, address = "--ctrlz_port", self._options.introspection
-        if address is None:
-            return
-        server = http.Server(controlz.application(), flag, address)
-        try:
-            self._opened(flag, address, await server.start())
-        except MizzenError as error:
-            _log.warning("levels of log scopes cannot be changed: %s", error)
-        else:
-            stack.push_async_callback(server.stop)
 
     @contextlib.asynccontextmanager
     async def _grpc(self) -> AsyncIterator[None]:
-        options, certificate = self._options, self._certificate
-        self._listen("--grpcAddr", options.plain, None)
-        self._listen("--secureGRPCAddr", options.secure, certificate.credentials(mutual=False))
-        self._listen("--mutualGRPCAddr", options.mutual, certificate.credentials(mutual=True))
+        options, ports, certificate = self._options, self._ports, self._certificate
+        ports.open_grpc(self._server, "--grpcAddr", options.plain)
+        ports.open_grpc(self._server, "--secureGRPCAddr", options.secure, certificate.credentials(mutual=False))
+        ports.open_grpc(self._server, "--mutualGRPCAddr", options.mutual, certificate.credentials(mutual=True))
         await self._server.start()
         try:
             yield
         finally:
             await self._server.stop(self.discovery.connections)
-
-    def _listen(self, flag: str, address: Address | None, credentials: grpc.ServerCredentials | None) -> None:
-        if address is None:
-            return
-        _require_free(flag, address)
-        try:
-            port = self._server.listen(address.grpc, credentials)
-        except MizzenError as error:
-            raise http.port_refused(flag, address, "the address is in use or not of this machine") from error
-        self._opened(flag, address, port)
-
-    def _opened(self, flag: str, address: Address, port: int) -> None:
-        self.ports[flag] = port
-        _log.info("%s listens on %s", flag, address._replace(port=port))
-
-
-def _require_free(flag: str, address: Address) -> None:
-    """Raise for a port in use before gRPC's library prints a page about it."""
-    if not address.port:
-        return
-    family = socket.AF_INET6 if ":" in address.host or (not address.host and socket.has_ipv6) else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            probe.bind((address.host, address.port))
-    except OSError as error:
-        if not address.host and family == socket.AF_INET6 and error.errno not in _TAKEN:
-            return  # No IPv6 here; gRPC falls back by itself.
-        raise http.port_refused(flag, address, error.strerror or str(error)) from error
 
 
 def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
