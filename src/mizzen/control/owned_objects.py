@@ -6,7 +6,6 @@ removed. Who wrote last stands in the fields that the server notes for each writ
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,10 +15,11 @@ from mizzen import observe
 from mizzen.errors import SourceError
 from mizzen.inject.gateways.manifests import MANAGED_LABEL
 from mizzen.sources.kube.client import METADATA, METADATA_LIST, Client
+from mizzen.sources.kube.reflector import Timing
 
 _log = observe.scope("kube")
 
-_RETRY = 2.0
+_TIMING = Timing(first_wait=3.0)
 
 PLACES: Mapping[str, tuple[str, str]] = {
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
@@ -95,20 +95,20 @@ class OwnedObjects:
     async def _follow(self, kind: str) -> None:
         root, plural = PLACES[kind]
         path, query = f"{root}/{plural}", {"labelSelector": MANAGED_LABEL}
-        trouble = ""
+        failures, trouble = 0, ""
         while True:
             try:
                 version = await self._list(kind, path, query)
                 async with self._client.watch(path, {**query, "resourceVersion": version}, METADATA) as events:
-                    trouble = ""
+                    failures, trouble = 0, ""
                     async for event in events:
                         if event.type != "BOOKMARK":
                             self._take(kind, decode_metadata(event.object), is_there=event.type != "DELETED")
             except (SourceError, msgspec.DecodeError) as error:
                 if str(error) != trouble:
                     _log.warning("what is made for Gateways cannot be watched: %s: %s", path, error)
-                trouble = str(error)
-            await asyncio.sleep(_RETRY * random.uniform(0.5, 1.5))
+                failures, trouble = failures + 1, str(error)
+            await asyncio.sleep(_TIMING.wait_after(max(1, failures)))
 
     async def _list(self, kind: str, path: str, query: Mapping[str, str]) -> str:
         found: set[Name] = set()
