@@ -6,9 +6,9 @@ bound to another gateway or exported elsewhere, a server that is not there, matc
 
 from mizzen.api.meta import Key
 from mizzen.api.networking.gateway import Gateway
-from mizzen.diagnose.trace import names, virtual_hosts
+from mizzen.diagnose.trace import virtual_hosts
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
-from mizzen.diagnose.trace.causes.hosts import bound_virtual_services, unknown_host
+from mizzen.diagnose.trace.causes.hosts import bound_virtual_services, full_name, unknown_host
 from mizzen.diagnose.trace.world import Workload
 from mizzen.incremental import Index
 from mizzen.model import mesh, services
@@ -35,7 +35,7 @@ def no_route(case: Case) -> Found:
 
 
 def _no_match(case: Case, authority: str) -> Found:
-    host = _full(case, authority)
+    host = full_name(case, case.first, authority)
     refs = bound_virtual_services(case, host) or bound_virtual_services(case, authority)
     passed = next((s.passed_over for s in reversed(case.steps) if s.link == "route" and s.passed_over), ())
     reason = f"none of the routes of {authority} takes {case.request.path!r}"
@@ -44,13 +44,6 @@ def _no_match(case: Case, authority: str) -> Found:
     fix = "add a route that takes it; one without match takes everything"
     maker = case.answer.cause or (case.world.cause(refs[0].key) if refs else None)
     return Found(cause=maker, reason=reason, fix=fix)
-
-
-def _full(case: Case, authority: str) -> str:
-    first = case.first
-    resolved = names.resolve(case.world, first, authority) if first is not None else None
-    found = names.service_at(case.world, resolved.addresses[0]) if resolved is not None and resolved.addresses else None
-    return forms.service_host(found[0].name, found[0].namespace, case.world.domain) if found else authority
 
 
 # -- gateways --------------------------------------------------------------------------------------------------------

@@ -103,24 +103,24 @@ def unknown_host(case: Case) -> Found:
     client = case.first
     if client is None:
         return Found(reason=case.answer.reason)
-    host = _full_name(case, client)
+    host = full_name(case, client, case.request.host)
     found = explain_host(case, client, host, case.request.port)
     return found if found.cause is not None else _registry_only(case, client, host)
 
 
 def hidden_from(case: Case, client: Workload) -> Found:
     """What hides the host of the request from a client that calls it nevertheless, by address."""
-    return explain_host(case, client, _full_name(case, client), case.request.port)
+    return explain_host(case, client, full_name(case, client, case.request.host), case.request.port)
 
 
-def _full_name(case: Case, client: Workload) -> str:
-    """The host of the request as its Service or ServiceEntry has it."""
-    resolved = names.resolve(case.world, client, case.request.host)
+def full_name(case: Case, client: Workload | None, host: str) -> str:
+    """A host that the client, or somebody outside, calls, as its Service or ServiceEntry has it."""
+    resolved = names.resolve(case.world, client, host)
     at = names.service_at(case.world, resolved.addresses[0]) if resolved.addresses else None
     key = resolved.service or (at[0] if at is not None else None)
     if key is not None:
         return forms.service_host(key.name, key.namespace, case.world.domain)
-    return case.request.host.lower()
+    return host.lower()
 
 
 def explain_host(case: Case, client: Workload, host: str, port: int) -> Found:
