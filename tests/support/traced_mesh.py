@@ -3,6 +3,7 @@
 from typing import Any
 
 import meshes
+import msgspec
 
 from mizzen.api.decode import decode_object
 from mizzen.api.meta import Key
@@ -64,6 +65,14 @@ def world_of(*texts: str, config: dict[str, Any] | None = None, **options: Any) 
         db.set(key, value)
     places: dict[Key, Any] = {key: Origin("mesh.yaml", line) for line, key in enumerate(objects, 1)}
     return world_objects.of_objects(db, places, **options)
+
+
+def told_otherwise(world: World, kind: str, change: dict[str, Any], source: str = "client.web") -> World:
+    """The same world, in which every resource of that kind that the source's proxy holds has these fields besides."""
+    own = world.holdings(world.find(source))
+    changed = {name: {**resource, **change} for name, resource in getattr(own, kind).items()}
+    held = msgspec.structs.replace(own, **{kind: changed})
+    return world.held_by(lambda pod: held if pod.reference == source else world.holdings(pod))
 
 
 def ask(

@@ -1,11 +1,13 @@
 """Clients against ports: verdicts, and the objects behind both sides."""
 
+from typing import Any
+
 import pytest
 from traced_mesh import BASE, pod, service, world_of
 
 from mizzen.diagnose.tls_checks import checks, matrix, report
 from mizzen.diagnose.tls_checks.checks import Check
-from mizzen.diagnose.trace.world import World
+from mizzen.diagnose.trace.world import Workload, World
 
 MESH = (
     BASE
@@ -188,11 +190,21 @@ def test_a_service_without_pods_is_not_reached() -> None:
     assert (found.verdict, found.conflicts, found.servers) == ("UNREACHABLE", False, ())
 
 
-def test_all_pairs_are_asked_once_for_clients_that_are_alike() -> None:
+def test_all_pairs_are_asked_once_for_clients_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    ask = checks.check
+
+    def count(world: World, client: Workload, *to: Any) -> Check:
+        asked.append(client.reference)
+        return ask(world, client, *to)
+
+    monkeypatch.setattr(checks, "check", count)
     world = world_of(MESH, *(pod(f"more-{n}") for n in range(20)), STRICT)
     found = list(matrix.check_all(world))
     clients, ports = len(world.pods), len(matrix.all_ports(world))
     assert len(found) == clients * ports
+    assert not [name for name in asked if name.startswith("more-")]
+    assert len(asked) <= 3 * ports
     groups = matrix.group(found)
     assert len(groups) <= 3 * ports
     assert sum(len(group.clients) for group in groups) == len(found)

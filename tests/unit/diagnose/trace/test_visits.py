@@ -1,7 +1,7 @@
 """What a request came by: routes, clusters and rules by name, and the headers that proxies set on its response."""
 
 import pytest
-from traced_mesh import SHOP, ask, world_of
+from traced_mesh import SHOP, ask, told_otherwise, world_of
 
 HOST = "server.web.svc.cluster.local"
 
@@ -94,6 +94,15 @@ def test_headers_of_the_one_destination_come_after_those_of_the_route():
     action = "route: [{destination: {host: server}, headers: {response: {set: {x-a: inner, x-d: '1'}}}}]"
 
     assert response("{set: {x-a: outer}}", action) == {"x-a": "inner", "x-d": "1"}
+
+
+@pytest.mark.parametrize(("wins", "value"), [(False, "all"), (True, "own")])
+def test_headers_of_all_routes_come_last_unless_the_most_specific_win(wins: bool, value: str):
+    set_for_all = {"header": {"key": "x-a", "value": "all"}, "appendAction": "OVERWRITE_IF_EXISTS_OR_ADD"}
+    change = {"responseHeadersToAdd": [set_for_all], "mostSpecificHeaderMutationsWins": wins}
+    text = virtual_service("{headers: {response: {set: {x-a: own}}}, route: [{destination: {host: server}}]}")
+    world = told_otherwise(world_of(SHOP, text), "routes", change)
+    assert dict(ask(world, "http://server/").response) == {"x-a": value}
 
 
 def test_the_proxy_names_itself_as_the_server_whatever_routes_say():

@@ -1,7 +1,7 @@
 """Whole requests through small meshes: which link breaks, with which status, flag and details."""
 
 import pytest
-from traced_mesh import BASE, SHOP, ask, blamed, pod, service, titles, world_of
+from traced_mesh import BASE, SHOP, ask, blamed, pod, service, titles, told_otherwise, world_of
 
 HOST = "server.web.svc.cluster.local"
 
@@ -424,3 +424,34 @@ def test_a_name_of_a_namespace_that_lacks_it_most_likely_does_not_exist():
     found = ask(world_of(SHOP), "http://nobody.web/")
     assert (found.outcome, found.status, found.link) == ("failed", 0, "name")
     assert found.depends_on == ("whether somebody outside has the name nobody.web",)
+
+
+def test_retries_find_the_endpoint_that_listens():
+    text = BASE + pod("client") + service("both", namespace="bare", tier="back")
+    text += pod("deaf", namespace="bare", ports="9000", tier="back") + pod("awake", namespace="bare", tier="back")
+    found = ask(world_of(text), "http://both.bare/")
+    assert (found.outcome, found.side, found.certain) == ("delivered", "awake.bare", True)
+    once = """
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: once, namespace: web}
+spec:
+  hosts: [both.bare.svc.cluster.local]
+  http: [{retries: {attempts: 0}, route: [{destination: {host: both.bare.svc.cluster.local}}]}]
+"""
+    found = ask(world_of(text, once), "http://both.bare/")
+    assert (found.certain, found.divides) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("percent", "outcome", "flag", "details", "hangs_on"),
+    [
+        (100, "failed", "UDO", "unconditional_drop_overload", ()),
+        (25, "delivered", "-", "via_upstream", ("the endpoints' drop rate of 25 %",)),
+    ],
+)
+def test_what_endpoints_are_told_to_drop(percent, outcome, flag, details, hangs_on):
+    drop = {"dropOverloads": [{"category": "x", "dropPercentage": {"numerator": percent}}]}
+    found = ask(told_otherwise(world_of(SHOP), "endpoints", {"policy": drop}), "http://server/")
+    assert (found.outcome, found.flag, found.details, found.depends_on) == (outcome, flag, details, hangs_on)
