@@ -125,8 +125,10 @@ def _extract(content: bytes) -> bytes:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
             for member in archive:
                 if member.isfile() and member.name.endswith(".wasm"):
+                    if member.size > LARGEST_BYTES:  # Of a sparse file, more than the archive holds.
+                        raise AgentError(f"{member.name} is larger than {LARGEST_BYTES >> 20} MiB when unpacked")
                     file = archive.extractfile(member)
                     return file.read() if file is not None else b""
-    except tarfile.TarError:
+    except (tarfile.TarError, ValueError):  # Python lets numbers through that are none.
         pass
     return b""

@@ -1,6 +1,8 @@
 """Attempts, limits and wrappings of downloads."""
 
 import gzip
+import io
+import tarfile
 
 import pytest
 from module_servers import MODULE, Files, archive, serving
@@ -66,6 +68,17 @@ def test_a_module_is_found_in_what_it_is_wrapped_in(wrapped):
     assert unpack(wrapped) == MODULE
 
 
+def sparse_archive(size: str, areas: str) -> bytes:
+    """An archive with a module that is said to be a file with holes."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        entry = tarfile.TarInfo("plugin.wasm")
+        entry.size = len(MODULE)
+        entry.pax_headers = {"GNU.sparse.map": areas, "GNU.sparse.size": size, "GNU.sparse.name": "plugin.wasm"}
+        tar.addfile(entry, io.BytesIO(MODULE))
+    return held.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -74,6 +87,8 @@ def test_a_module_is_found_in_what_it_is_wrapped_in(wrapped):
         (archive(plugin__wasm=b"text"), "no Wasm module"),
         (archive(readme=MODULE), "no Wasm module"),
         (gzip.compress(MODULE)[:-9], "cannot be decompressed"),
+        (sparse_archive(str(1 << 40), "0,8"), "larger than 256 MiB when unpacked"),
+        (sparse_archive("8", "none"), "no Wasm module"),
     ],
 )
 def test_anything_else_is_refused(content, message):
