@@ -132,3 +132,10 @@ def test_algorithms_that_nobody_knows_are_refused_first():
         found = ask(world_of(SHOP, policies(), now=NOW), "http://server/", headers={"authorization": text})
         assert found.details == "jwt_authn_access_denied{Jwt_header_[alg]_is_not_supported}"
     assert head.startswith("Bearer ")
+
+
+def test_preflights_need_no_good_token():
+    world = world_of(SHOP, policies(), now=NOW)
+    bad = {**token(key=OTHER), "origin": "http://a.example", "access-control-request-method": "GET"}
+    assert ask(world, "http://server/", headers=bad, method="OPTIONS").outcome == "delivered"
+    assert ask(world, "http://server/", headers=bad).status == 401
