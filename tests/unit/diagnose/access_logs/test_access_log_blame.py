@@ -171,3 +171,99 @@ def address(world: World) -> str:
     """The Service's own address and port."""
     service = next(value for key, value in names.services(world) if key.name == "server")
     return f"{service.spec.cluster_ip}:80"
+
+
+OTHERS = """
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: aside, namespace: web}
+spec: {hosts: [server], http: [{match: [{uri: {prefix: /aside}}], route: [{destination: {host: server}}]}]}
+"""
+
+
+def limit(name: str, app: str, namespace: str = "web") -> str:
+    """An EnvoyFilter that limits the inbound requests of an app."""
+    value = "{name: envoy.filters.http.local_ratelimit, typed_config: {}}"
+    patch = f"{{applyTo: HTTP_FILTER, match: {{context: SIDECAR_INBOUND}}, patch: {{operation: ADD, value: {value}}}}}"
+    return f"""
+---
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{workloadSelector: {{labels: {{app: {app}}}}}, configPatches: [{patch}]}}
+"""
+
+
+def test_of_several_objects_for_the_host_it_is_the_one_that_says_something_of_it() -> None:
+    world = world_of(SHOP, RULES, OTHERS)
+    slow = entry(world, status=504, flags=frozenset({"UT"}), details="response_timeout", remote="172.16.0.9:1")
+    _, found = accused(world, slow)
+    assert (found.kind, found.name, found.confirmed) == ("VirtualService", "routes", False)
+
+
+def test_an_envoy_filter_is_meant_that_is_for_the_proxy_which_wrote_the_line() -> None:
+    limits = (limit("a-client", "client"), limit("b-elsewhere", "server", "bare"), limit("c-server", "server"))
+    world = world_of(SHOP, *limits)
+    server = world.find("server.web").addresses[0]
+    limited = entry(
+        world, status=429, details="local_rate_limited", cluster="inbound|8080||", local=f"{server}:8080", path="/"
+    )
+    _, found = accused(world, limited)
+    assert (found.kind, found.name) == ("EnvoyFilter", "c-server")
+
+
+def test_a_request_from_outside_is_sent_to_the_port_of_the_service_before_the_gateway() -> None:
+    """The line has the port of the pod."""
+    world = world_of(SHOP, DOOR, ROUTED)
+    door = world.find("door.web").addresses[0]
+    lost = entry(
+        world,
+        path="/nowhere",
+        status=404,
+        flags=frozenset({"NR"}),
+        details="route_not_found",
+        authority="shop.example.com",
+        cluster="",
+        upstream="",
+        local=f"{door}:8080",
+        remote="192.0.2.1:40000",
+        forwarded="192.0.2.1",
+    )
+    _, found = accused(world, lost)
+    assert (found.kind, found.name, found.confirmed) == ("VirtualService", "shop", True)
+
+
+DOOR = """
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: door
+  namespace: web
+  labels: {gateway: door, sidecar.istio.io/inject: "true"}
+  annotations: {inject.istio.io/templates: gateway}
+spec: {serviceAccountName: door, containers: [{name: istio-proxy, image: auto}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: door, namespace: web}
+spec: {type: LoadBalancer, selector: {gateway: door}, ports: [{name: http, port: 80, targetPort: 8080}]}
+"""
+ROUTED = """
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: front, namespace: web}
+spec:
+  selector: {gateway: door}
+  servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [shop.example.com]}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: shop, namespace: web}
+spec:
+  hosts: [shop.example.com]
+  gateways: [front]
+  http: [{match: [{uri: {prefix: /shop}}], route: [{destination: {host: server}}]}]
+"""

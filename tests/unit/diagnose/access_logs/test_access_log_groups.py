@@ -3,6 +3,7 @@
 from collections import Counter
 
 import log_faults
+import msgspec
 import pytest
 
 from mizzen.diagnose.access_logs import blame, groups
@@ -172,3 +173,40 @@ def test_addresses_of_ipv6_are_told_as_they_are_written() -> None:
     (found,), _ = groups.group([stranger])
     assert (found.subject.host, str(found.subject)) == ("fd00::9", "[fd00::9]:8080")
     assert str(blame.by_names(found)) == "PeerAuthentication for fd00::9"
+
+
+def test_connections_that_end_after_a_while_are_refused_by_nobody() -> None:
+    late = [msgspec.structs.replace(closed(number), duration=60_000) for number in range(5)]
+    assert codes(*late) == [("connection-closed", 5)]
+
+
+def turned_away(**fields: str) -> Entry:
+    """A connection for which a server's proxy has no filter chain."""
+    return Entry(flags=frozenset({"NR"}), details="filter_chain_not_found", **fields)  # type: ignore[arg-type]
+
+
+def test_at_a_gateway_it_is_the_server_name_that_is_missing() -> None:
+    """A gateway is known by what it serves: it calls from the address at which it is called."""
+    served = entry(local="10.0.0.3:8080", upstream_local="10.0.0.3:50000")
+    stranger = turned_away(local="10.0.0.3:8443", remote="192.0.2.1:40000")
+    assert codes(served, stranger) == [("no-server-name", 1)]
+    assert codes(stranger) == [("plain-to-strict", 1)]
+
+
+def test_at_a_sidecar_it_is_tls_that_is_not_the_meshs() -> None:
+    served = entry(cluster="inbound|8080||", local="10.0.0.9:8080", remote="10.0.0.1:50000")
+    stranger = turned_away(local="10.0.0.9:8080", remote="10.0.0.7:40000", sni="shop.example.com")
+    assert codes(served, stranger) == [("tls-unknown-to-server", 1)]
+    assert codes(stranger) == [("no-server-name", 1)]
+
+
+def test_an_authority_stands_for_the_service_that_others_reach_by_it() -> None:
+    nowhere = entry(status=503, flags=frozenset({"NC"}), details="cluster_not_found", cluster="")
+    other = entry(cluster="outbound|80||front.rival.svc.cluster.local")
+
+    def subject(*others: Entry) -> str:
+        (found,), _ = groups.group([*others, nowhere])
+        return str(found.subject)
+
+    assert subject(entry()) == "front.shop:80"
+    assert subject(entry(), other) == "front:80", "one authority for two Services stands for neither"
