@@ -376,6 +376,22 @@ async def test_stopping_ends_streams_at_once():
     await client.__aexit__()
 
 
+async def test_a_stream_that_is_ended_in_the_middle_of_its_first_response_ends_after_it(caplog):
+    big = [(LISTENER, f"l-{number}", "x" * 100_000) for number in range(200)]
+    async with serve(big) as serving:
+        slow = Client(serving.target, reads=False)
+        await slow.__aenter__()
+        await slow.subscribe(LISTENER)
+        await eventually(lambda: [one for one in serving.discovery.connections if one.sent(LISTENER)])
+        serving.discovery.connections.close()
+        await eventually(lambda: not len(serving.discovery.connections))
+        slow.start_reading()
+        assert len((await slow.read()).names) == len(big)
+        assert await refused(slow) == "OK: "
+        await slow.__aexit__()
+    assert not [record for record in caplog.records if record.name.startswith("grpc")]
+
+
 async def test_an_old_connection_is_ended_so_that_proxies_spread_again():
     xds = Xds(max_connection_age=0.5, connection_age_grace=0.2, stop_grace=0.1)
     async with serve(MESH, xds=xds) as serving, Client(serving.target) as client:

@@ -97,6 +97,9 @@ class Discovery:
             raise Refused("UNAVAILABLE", "server is not ready to serve discovery information")
         await self._admission.enter()
         identities = await self._authenticate(context, address)
+        # Else the first message brings it, and a stream that is closed in the middle of that one sends it twice, which
+        # grpcio refuses: the client would not learn of the end.
+        await context.send_initial_metadata(())
         answers = DebugAnswers(self.console, identities, delta=delta)
         first = await self._read_first(context, answers, delta=delta)
         if first is None:
