@@ -1,15 +1,19 @@
 """Bounds: lengths, ranges, patterns and required fields of the CRDs, by Struct and field.
 
-Words are those of the API server. A bound is a function from a value to its faults, each with where in the value it is.
+Words are those of the API server. A bound is a function from a value to its faults, each with where in the value it is,
+and says the same as a schema, of which the CRDs that we install are made.
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from mizzen.api.message import Message
 from mizzen.api.networking.destination_rule import Subset
-from mizzen.api.networking.envoy_filter import WaypointMatch
+from mizzen.api.networking.envoy_filter import EnvoyFilterSpec, WaypointMatch
 from mizzen.api.networking.gateway import ServerTLSSettings
 from mizzen.api.networking.proxy_config import ProxyConfigSpec
 from mizzen.api.networking.selectors import MatchLabels, PolicyTargetReference, WorkloadSelector
@@ -46,11 +50,40 @@ from mizzen.api.policy import (
 
 Found = Iterator[tuple[str, str]]
 """Where in the value, as the end of a path, and what is wrong."""
-Bound = Callable[[Any], Found]
+Check = Callable[[Any], Found]
+Schema = Mapping[str, Any]
+"""A part of an OpenAPI schema as CRDs have it."""
+RULES = "x-kubernetes-validations"
+"""The CEL rules of a schema."""
+
+
+class Bound(Struct, frozen=True):
+    """What the value of a field has to keep to."""
+
+    check: Check
+    schema: Schema
+
+    def __call__(self, value: Any) -> Found:
+        return self.check(value)
+
 
 _GROUP = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _KIND = r"[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?"
 _PORT_NAME = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
+
+
+def merge(*schemas: Schema) -> dict[str, Any]:
+    """One schema that says all of these; later ones win, but their rules come together."""
+    whole: dict[str, Any] = {}
+    for schema in schemas:
+        for name, value in schema.items():
+            if isinstance(value, Mapping):
+                whole[name] = merge(whole.get(name, {}), value)
+            elif name == RULES:
+                whole[name] = [*whole.get(name, ()), *value]
+            else:
+                whole[name] = value
+    return whole
 
 
 def longest(limit: int) -> Bound:
@@ -60,12 +93,10 @@ def longest(limit: int) -> Bound:
         if len(text) > limit:
             yield "", f"Too long: may not be more than {limit} characters"
 
-    return check
+    return Bound(check, {"maxLength": limit})
 
 
-def most(limit: int, what: str = "items") -> Bound:
-    """At most so many items."""
-
+def _at_most(limit: int, what: str) -> Check:
     def check(items: Collection[Any]) -> Found:
         if len(items) > limit:
             yield "", f"Too many: {len(items)}: must have at most {limit} {what}"
@@ -73,9 +104,14 @@ def most(limit: int, what: str = "items") -> Bound:
     return check
 
 
+def most(limit: int) -> Bound:
+    """At most so many items."""
+    return Bound(_at_most(limit, "items"), {"maxItems": limit})
+
+
 def pairs(limit: int) -> Bound:
     """A map of at most so many entries."""
-    return most(limit, "properties")
+    return Bound(_at_most(limit, "properties"), {"maxProperties": limit})
 
 
 def between(least: float, greatest: float) -> Bound:
@@ -87,18 +123,18 @@ def between(least: float, greatest: float) -> Bound:
         elif number > greatest:
             yield "", f"Invalid value: {number:g}: should be less than or equal to {greatest:g}"
 
-    return check
+    return Bound(check, {k: v for k, v in (("minimum", least), ("maximum", greatest)) if not math.isinf(v)})
 
 
-def shaped(pattern: str) -> Bound:
-    """A text that is wholly of a pattern."""
+def shaped(pattern: str, *, set_always: bool = False) -> Bound:
+    """A text that is wholly of a pattern; in a schema an empty one stands for none unless it is `set_always`."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> Found:
         if not compiled.fullmatch(text):
             yield "", f"Invalid value: should match '^{pattern}$'"
 
-    return check
+    return Bound(check, {"pattern": f"^{pattern}$" if set_always else f"^$|^{pattern}$"})
 
 
 def each(*bounds: Bound) -> Bound:
@@ -110,7 +146,7 @@ def each(*bounds: Bound) -> Bound:
                 for where, message in bound(item):
                     yield f"[{index}]{where}", message
 
-    return check
+    return Bound(check, {"items": merge(*(bound.schema for bound in bounds))})
 
 
 def each_value(*bounds: Bound) -> Bound:
@@ -122,17 +158,20 @@ def each_value(*bounds: Bound) -> Bound:
                 for where, message in bound(value):
                     yield f"[{key}]{where}", message
 
-    return check
+    return Bound(check, {"additionalProperties": merge(*(bound.schema for bound in bounds))})
 
 
-def not_empty(text: str) -> Found:
-    """A text that is there."""
+def _not_empty(text: str) -> Found:
     if not text:
         yield "", "Invalid value: should be at least 1 chars long"
 
 
-def unlike(field: str) -> Bound:
-    """Items that differ in a field."""
+not_empty = Bound(_not_empty, {"minLength": 1})
+"""A text that is there."""
+
+
+def unlike(field: str, schema: Schema | None = None) -> Bound:
+    """Items that differ in a field, by which a schema can tell them apart unless it says it otherwise."""
 
     def check(items: Sequence[Any]) -> Found:
         known: set[Any] = set()
@@ -142,18 +181,37 @@ def unlike(field: str) -> Bound:
                 yield f"[{index}].{field}", f"Duplicate value: {name!r}"
             known.add(name)
 
-    return check
+    return Bound(
+        check, {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]} if schema is None else schema
+    )
 
 
-def _port_names(ports: Mapping[str, int]) -> Found:
+def cel(rule: str, message: str) -> Schema:
+    """A rule in CEL over `self`, and what the API server says of a value that breaks it."""
+    return {RULES: [{"rule": rule, "message": message}]}
+
+
+def _check_port_names(ports: Mapping[str, int]) -> Found:
     for name in ports:
         if len(name) >= 63 or not _PORT_NAME.fullmatch(name):
             yield f"[{name}]", 'Invalid value: "object": port name must be valid'
 
 
-def _ports(number: int) -> Found:
+_port_names = Bound(
+    _check_port_names,
+    cel(f"self.all(name, size(name) <= 62 && name.matches('^{_PORT_NAME.pattern}$'))", "port name must be valid"),
+)
+
+
+def _check_port(number: int) -> Found:
     if not 1 <= number <= 65535:
         yield "", 'Invalid value: "integer": port must be between 1-65535'
+
+
+_ports = Bound(_check_port, cel("self >= 1 && self <= 65535", "port must be between 1-65535"))
+_UNLIKE_NUMBERS = cel(
+    "self.all(one, self.filter(other, other.number == one.number).size() == 1)", "port number cannot be duplicated"
+)
 
 
 _TARGETS: Mapping[str, tuple[Bound, ...]] = {"target_refs": (most(16),)}
@@ -165,6 +223,7 @@ _MODULE: Mapping[str, tuple[Bound, ...]] = {
 
 BOUNDS: Mapping[type[Message], Mapping[str, tuple[Bound, ...]]] = {
     AuthorizationPolicySpec: {"rules": (most(512),), **_TARGETS},
+    EnvoyFilterSpec: _TARGETS,
     EnvVar: {"name": (longest(256),), "value": (longest(2048),)},
     ExecHealthCheckConfig: {"command": (each(not_empty),)},
     GrpcHealthCheckConfig: {"port": (_ports,)},
@@ -179,7 +238,7 @@ BOUNDS: Mapping[type[Message], Mapping[str, tuple[Bound, ...]]] = {
     OutlierDetection: {"outlier_detection_http_error_codes": (each(between(100, 599)),)},
     PolicyTargetReference: {
         "group": (longest(253), shaped(_GROUP)),
-        "kind": (longest(63), shaped(_KIND)),
+        "kind": (longest(63), shaped(_KIND, set_always=True)),
         "name": (longest(253),),
     },
     ProxyConfigSpec: {"environment_variables": (each_value(longest(2048)),)},
@@ -191,7 +250,7 @@ BOUNDS: Mapping[type[Message], Mapping[str, tuple[Bound, ...]]] = {
         "hosts": (most(256),),
         "addresses": (most(256), each(longest(64))),
         "endpoints": (most(4096),),
-        "ports": (most(256), unlike("name"), unlike("number")),
+        "ports": (most(256), unlike("name"), unlike("number", _UNLIKE_NUMBERS)),
     },
     ServicePort: {
         "name": (longest(256),),

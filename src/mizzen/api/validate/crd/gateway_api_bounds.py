@@ -75,6 +75,7 @@ from mizzen.api.meta import LabelSelectorRequirement
 from mizzen.api.scalars import Duration
 from mizzen.api.validate.crd.bounds import (
     Bound,
+    Check,
     Found,
     between,
     each,
@@ -87,7 +88,7 @@ from mizzen.api.validate.crd.bounds import (
     unlike,
 )
 
-Fields = Mapping[str, tuple[Bound, ...]]
+Fields = Mapping[str, tuple[Check, ...]]
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -105,7 +106,7 @@ def least(limit: int) -> Bound:
         if len(items) < limit:
             yield "", f"Invalid value: {len(items)}: should have at least {limit} items"
 
-    return check
+    return Bound(check, {"minItems": limit})
 
 
 def _whole_milliseconds(duration: Duration) -> Found:

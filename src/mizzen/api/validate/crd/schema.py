@@ -4,7 +4,7 @@ What there is to check of a Struct is worked out once, so that an object is walk
 Fields that are absent or zero are passed over, for which the reference has its defaults.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,14 +18,14 @@ from mizzen.api.shape import Container, shape_of
 from mizzen.api.validate.crd import bounds as istio_bounds
 from mizzen.api.validate.crd import gateway_api_bounds, gateway_api_rules
 from mizzen.api.validate.crd import rules as istio_rules
-from mizzen.api.validate.crd.bounds import Bound, Found
+from mizzen.api.validate.crd.bounds import Check, Found
 from mizzen.api.validate.faults import REFUSED_BY_SCHEMA, Fault, Faults
 from mizzen.api.validate.values.numbers import MILLISECOND
 
-_BOUNDS = {**istio_bounds.BOUNDS, **gateway_api_bounds.BOUNDS}
+_BOUNDS: Mapping[type[Message], Mapping[str, tuple[Check, ...]]] = {**istio_bounds.BOUNDS, **gateway_api_bounds.BOUNDS}
 _REQUIRED = {**istio_bounds.REQUIRED, **gateway_api_bounds.REQUIRED}
 _RULES = {**istio_rules.RULES, **gateway_api_rules.RULES}
-_UNRULED = ((TCPSettings, "idle_timeout"), (HTTPCookie, "ttl"), (RetryBudget, "budget_interval"))
+UNRULED_DURATIONS = ((TCPSettings, "idle_timeout"), (HTTPCookie, "ttl"), (RetryBudget, "budget_interval"))
 """Durations without a rule."""
 
 
@@ -37,7 +37,7 @@ class _Field(NamedTuple):
     absent: Any
     """What stands for a field that is not written; of those, the optional ones are fine."""
     required: bool
-    bounds: tuple[Bound, ...]
+    bounds: tuple[Check, ...]
     container: Container
     nested: "_Plan | None"
 
@@ -91,7 +91,7 @@ def _plan_of(cls: type[Message]) -> _Plan:
     for info in struct_fields(cls):
         field = shape.fields[info.encode_name]
         own = bounds.get(info.name, ())
-        if field.leaf is Duration and issubclass(cls, ProtoMessage) and (cls, info.name) not in _UNRULED:
+        if field.leaf is Duration and issubclass(cls, ProtoMessage) and (cls, info.name) not in UNRULED_DURATIONS:
             own = (*own, _duration)
         nested = _plan_of(field.shape.cls) if field.shape is not None else None
         if nested is not None and not nested.rules and not nested.fields:
