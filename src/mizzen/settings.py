@@ -165,6 +165,18 @@ class Authority(Group, frozen=True, kw_only=True):
     """Tokens of an outside issuer that are believed: JSON with issuer, audiences, jwks_uri or jwks."""
     custom_hosts: Annotated[tuple[str, ...], Variable("ISTIOD_CUSTOM_HOST", _parse_names)] = ()
     """Further DNS names in the control plane's own certificate."""
+    root_config_map: Annotated[str, Variable("PILOT_CA_CERT_CONFIGMAP")] = "istio-ca-root-cert"
+    """Name of the ConfigMap in every namespace that holds the roots."""
+    self_signed_in_cacerts: Annotated[bool, Variable("USE_CACERTS_FOR_SELF_SIGNED_CA", parse_bool)] = False
+    """Whether a self-signed root that is made on Kubernetes is kept in the Secret `cacerts`, not `istio-ca-secret`."""
+    node_accounts: Annotated[tuple[str, ...], Variable("CA_TRUSTED_NODE_ACCOUNTS", _parse_names)] = ()
+    """Accounts (`namespace/name`) that may ask for certificates of the pods on their own node."""
+    external: Annotated[str, Variable("EXTERNAL_CA")] = ""
+    """Who signs for workloads in place of this authority: `ISTIOD_RA_KUBERNETES_API`, or nobody."""
+    kubernetes_signer: Annotated[str, Variable("K8S_SIGNER")] = ""
+    """The signer that Kubernetes is asked for where a request names none."""
+    signer_domain: Annotated[str, Variable("CERT_SIGNER_DOMAIN")] = ""
+    """The domain of the signers that requests may name."""
 
 
 class Agent(Group, frozen=True, kw_only=True):

@@ -11,7 +11,8 @@ A change of root goes through three states, so that at no moment two workloads d
     retired     every certificate of the old signer has expired; its root leaves the bundle
 
 The announcement lasts `root_overlap` seconds or, by default, until every certificate that was issued before it has
-expired: whoever holds a certificate then has renewed it since, and renewal brings the bundle.
+expired: whoever holds a certificate then has renewed it since, and renewal brings the bundle. A root that is only
+renewed, with its name and its key, needs none. Several processes may share one state: each takes what another wrote.
 """
 
 import asyncio
@@ -81,13 +82,31 @@ def switch(state: State, until: float) -> State:
         return state
     old = (root for root in state.current.roots if root not in state.successor.roots)
     kept = (each for each in state.retiring if each.root not in state.successor.roots)
-    return State(current=state.successor, retiring=(*kept, *(Retiring(root=root, until=until) for root in old)))
+    return State(
+        current=state.successor,
+        retiring=(*kept, *(Retiring(root=root, until=until) for root in old)),
+        issued_until=state.issued_until,
+    )
 
 
 def retire(state: State, now: float) -> State:
     """Old roots whose time has come leave the bundle."""
     left = tuple(each for each in state.retiring if each.until > now)
     return state if len(left) == len(state.retiring) else msgspec.structs.replace(state, retiring=left)
+
+
+def merge(own: State, theirs: State) -> State:
+    """What another process has written down, with what only this one knows: how long its own certificates live."""
+    switch_at = theirs.switch_at
+    if own.successor is not None and theirs.successor is not None and _same(own.successor, theirs.successor):
+        switch_at = max(own.switch_at, theirs.switch_at)
+    return msgspec.structs.replace(
+        theirs,
+        # The same signer stays the same object, so that nobody takes it for a new one.
+        current=own.current if _same(own.current, theirs.current) else theirs.current,
+        issued_until=max(own.issued_until, theirs.issued_until),
+        switch_at=switch_at,
+    )
 
 
 class Authority:
@@ -195,12 +214,21 @@ class Authority:
         if state.successor is not None and _same(signer, state.successor):
             return
         now = self._clock()
+        if certificates.is_same_root(signer, state.current):
+            self._change(switch(announce(state, signer, now), self._latest + _SKEW))
+            return
         root = certificates.fingerprint(signer.roots[0])
         # Never so late that the old signer runs out first.
         latest = now + max(0.0, state.current.expiry - now) / 2
         switch_at = min(self._trusted_from.get(root, self._trusted_if_announced(now)), latest)
         self._change(announce(state, signer, max(now, switch_at)))
         self.advance()
+
+    def take(self, state: State) -> None:
+        """Stand where another process that shares the state has come to."""
+        state = merge(self._state, state)
+        self._latest = max(self._latest, state.issued_until)
+        self._change(state)
 
     def plug_in(self, signer: Signer) -> None:
         """Take in the operator's signer; from now on roots are the operator's affair."""
@@ -222,7 +250,12 @@ class Authority:
     @property
     def wants_successor(self) -> bool:
         """Whether a self-signed root is near its end and none is announced to follow it."""
-        if self._organisation is None or self._state.successor is not None:
+        return self._organisation is not None and self.is_near_end
+
+    @property
+    def is_near_end(self) -> bool:
+        """Whether the signer's life is nearly over and none is announced to follow it."""
+        if self._state.successor is not None:
             return False
         root = self._state.current.certificate
         remaining = certificates.expiry_of(root) - self._clock()

@@ -155,6 +155,45 @@ def build_root(organisation: str, lifetime: float, key_bits: int, now: float) ->
     return Signer(certificate=certificate, key=key, intermediates=(), roots=(certificate,))
 
 
+def renew_root(old: Signer, lifetime: float, now: float) -> Signer:
+    """The same root for longer: its name, key and extensions, so that whoever trusts either believes both."""
+    certificate = old.certificate
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(certificate.subject)
+        .issuer_name(certificate.subject)
+        .public_key(_public(certificate))
+        .serial_number(secrets.randbits(128) or 1)
+        .not_valid_before(_moment(now - BACKDATE))
+        .not_valid_after(_moment(now + lifetime))
+    )
+    for extension in certificate.extensions:
+        # This one may name the old certificate by its number.
+        if extension.oid != x509.AuthorityKeyIdentifier.oid:
+            builder = builder.add_extension(extension.value, critical=extension.critical)
+    renewed = builder.sign(old.key, hashes.SHA256())
+    return Signer(certificate=renewed, key=old.key, intermediates=(), roots=(renewed,))
+
+
+def is_same_root(one: Signer, other: Signer) -> bool:
+    """Whether both sign by the same self-signed root, if perhaps at another age: each leads to the other's roots."""
+    first, second = one.certificate, other.certificate
+    return (
+        not one.intermediates
+        and not other.intermediates
+        and first.subject == second.subject
+        and first.public_key() == second.public_key()
+        and _key_identifier(first) == _key_identifier(second)
+    )
+
+
+def _key_identifier(certificate: x509.Certificate) -> bytes | None:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    except x509.ExtensionNotFound:
+        return None
+
+
 def _general_name(name: str) -> x509.GeneralName:
     if "://" in name:
         return x509.UniformResourceIdentifier(name)

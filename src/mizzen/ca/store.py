@@ -4,13 +4,14 @@ Two folders, which may be one. The operator's (`ROOT_CA_DIR`, read only) holds a
 names: `ca-cert.pem`, `ca-key.pem`, `root-cert.pem` and `cert-chain.pem`, or `tls.crt`, `tls.key` and `ca.crt`. Mizzen's
 own holds `authority.json` (mode 0600): the whole state, so that a rotation survives a restart at any moment; and
 `root-cert.pem`, the bundle for everybody, unless an operator's file of that name is there.
-Every file is written beside its place and renamed into it.
+Every file is written beside its place and renamed into it. Secrets of Kubernetes hold the same under the same names.
 """
 
 import contextlib
 import os
 import pathlib
 import tempfile
+from collections.abc import Mapping
 
 import msgspec
 
@@ -34,28 +35,47 @@ PLUGGED_FILES = (*_ISTIO, _CHAIN, *_TLS)
 
 def find_plugged(folder: pathlib.Path) -> Signer | None:
     """The operator's authority in `folder`; None when there is none, AuthorityError when it is incomplete or broken."""
+    return decode_plugged(read_plugged(folder), str(folder))
+
+
+def read_plugged(folder: pathlib.Path) -> Mapping[str, bytes]:
+    """The files in `folder` that a plugged-in authority has, by name."""
+    return {name: _read(folder / name) for name in PLUGGED_FILES if (folder / name).exists()}
+
+
+def decode_plugged(parts: Mapping[str, bytes], where: str) -> Signer | None:
+    """The operator's authority of these files or keys of a Secret; None and AuthorityError as for `find_plugged`."""
     for names in (_ISTIO, _TLS):
-        if (folder / names[0]).exists() or (folder / names[1]).exists():
-            return _load_plugged(folder, names)
+        if names[0] in parts or names[1] in parts:
+            return _decode_parts(parts, names, where)
     return None
 
 
-def _load_plugged(folder: pathlib.Path, names: tuple[str, str, str]) -> Signer:
-    missing = [name for name in names if not (folder / name).exists()]
+def _decode_parts(parts: Mapping[str, bytes], names: tuple[str, str, str], where: str) -> Signer:
+    missing = [name for name in names if name not in parts]
     if missing:
-        raise AuthorityError(f"the authority in {folder} lacks {', '.join(missing)}")
-    cert_file, key_file, root_file = (folder / name for name in names)
-    own = certificates.decode(_read(cert_file), str(cert_file))
-    roots = certificates.decode(_read(root_file), str(root_file))
-    chain_file = folder / _CHAIN
-    chain = certificates.decode(_read(chain_file), str(chain_file)) if chain_file.exists() else ()
+        raise AuthorityError(f"the authority in {where} lacks {', '.join(missing)}")
+    cert_name, key_name, root_name = names
+    own = certificates.decode(parts[cert_name], f"{where}/{cert_name}")
+    roots = certificates.decode(parts[root_name], f"{where}/{root_name}")
+    chain = certificates.decode(parts.get(_CHAIN, b""), f"{where}/{_CHAIN}")
     if not own or not roots:
-        raise AuthorityError(f"{cert_file if not own else root_file} is empty")
-    key = certificates.decode_key(_read(key_file), str(key_file))
+        raise AuthorityError(f"{where}/{root_name if own else cert_name} is empty")
+    key = certificates.decode_key(parts[key_name], f"{where}/{key_name}")
     try:
         return certificates.build_signer(own[0], key, (*own[1:], *chain), roots)
     except AuthorityError as error:
-        raise AuthorityError(f"{folder}: {error}") from error
+        raise AuthorityError(f"{where}: {error}") from error
+
+
+def encode_plugged(signer: Signer) -> dict[str, bytes]:
+    """The files or keys of a Secret from which `decode_plugged` reads the signer."""
+    return {
+        "ca-cert.pem": certificates.encode(signer.certificate),
+        "ca-key.pem": certificates.encode_key(signer.key),
+        _CHAIN: certificates.encode(*signer.intermediates),
+        BUNDLE: certificates.encode(*signer.roots),
+    }
 
 
 class _SignerFile(msgspec.Struct, rename="camel"):
@@ -84,27 +104,31 @@ class _StateFile(msgspec.Struct, rename="camel"):
 def load_state(folder: pathlib.Path) -> State | None:
     """The state that an earlier process left in `folder`; None when there is none."""
     path = folder / STATE
-    if not path.exists():
-        return None
+    return decode_state(_read(path), str(path)) if path.exists() else None
+
+
+def decode_state(content: bytes, where: str) -> State:
+    """A state as `encode_state` wrote it; raises AuthorityError for anything else."""
     try:
-        found = msgspec.json.decode(_read(path), type=_StateFile)
-    except msgspec.DecodeError:
+        found = msgspec.json.decode(content, type=_StateFile)
+    except (msgspec.DecodeError, UnicodeError):
         # Without the cause: it could quote a key.
-        raise AuthorityError(f"{path} is not an authority's state; restore it, or remove it to start anew") from None
+        raise AuthorityError(f"{where} is not an authority's state; restore it, or remove it to start anew") from None
     return State(
-        current=_decode_signer(found.current, path),
-        successor=_decode_signer(found.successor, path) if found.successor else None,
+        current=_decode_signer(found.current, where),
+        successor=_decode_signer(found.successor, where) if found.successor else None,
         switch_at=found.switch_at,
         issued_until=found.issued_until,
         retiring=tuple(
-            Retiring(root=certificates.decode(each.root.encode(), str(path))[0], until=each.until)
+            Retiring(root=root, until=each.until)
             for each in found.retiring
+            for root in certificates.decode(each.root.encode(), where)
         ),
     )
 
 
-def save_state(folder: pathlib.Path, state: State) -> None:
-    """Write the state, and the bundle beside it, so that a crash leaves the old or the new one."""
+def encode_state(state: State) -> bytes:
+    """The whole state as JSON, private keys included; equal states are equal bytes."""
     content = _StateFile(
         current=_encode_signer(state.current),
         successor=_encode_signer(state.successor) if state.successor else None,
@@ -114,11 +138,16 @@ def save_state(folder: pathlib.Path, state: State) -> None:
             _RetiringFile(root=certificates.encode(each.root).decode(), until=each.until) for each in state.retiring
         ],
     )
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def save_state(folder: pathlib.Path, state: State) -> None:
+    """Write the state, and the bundle beside it, so that a crash leaves the old or the new one."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise AuthorityError(f"cannot make {folder}: {error.strerror}") from error
-    replace_file(folder / STATE, msgspec.json.format(msgspec.json.encode(content)), 0o600)
+    replace_file(folder / STATE, encode_state(state), 0o600)
     if not (folder / _ISTIO[0]).exists():
         replace_file(folder / BUNDLE, certificates.encode(*state.roots), 0o644)
 
@@ -132,14 +161,13 @@ def _encode_signer(signer: Signer) -> _SignerFile:
     )
 
 
-def _decode_signer(found: _SignerFile, path: pathlib.Path) -> Signer:
-    what = str(path)
-    own = certificates.decode(found.certificate.encode(), what)
-    roots = certificates.decode(found.roots.encode(), what)
+def _decode_signer(found: _SignerFile, where: str) -> Signer:
+    own = certificates.decode(found.certificate.encode(), where)
+    roots = certificates.decode(found.roots.encode(), where)
     if not own or not roots:
-        raise AuthorityError(f"{path} lacks a certificate")
-    key = certificates.decode_key(found.key.encode(), what)
-    return certificates.build_signer(own[0], key, certificates.decode(found.intermediates.encode(), what), roots)
+        raise AuthorityError(f"{where} lacks a certificate")
+    key = certificates.decode_key(found.key.encode(), where)
+    return certificates.build_signer(own[0], key, certificates.decode(found.intermediates.encode(), where), roots)
 
 
 def _read(path: pathlib.Path) -> bytes:
