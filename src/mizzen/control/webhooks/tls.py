@@ -5,9 +5,9 @@ a rotation of the root closes the port or a connection.
 """
 
 import ssl
-import tempfile
 
 from mizzen.ca.serving import ServingCertificate
+from mizzen.sources.kube.access import load_pair
 
 
 def make_context(certificate: ServingCertificate) -> ssl.SSLContext:
@@ -32,7 +32,7 @@ class _Newest:
             chain, key = self._certificate.chain_pem, self._certificate.key_pem.reveal()
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.minimum_version = ssl.TLSVersion.TLSv1_2
-            _load(context, chain, key)
+            load_pair(context, chain, key)
             self._context, self._chain = context, chain
         return self._context
 
@@ -40,11 +40,3 @@ class _Newest:
         """OpenSSL calls this in every handshake, whether the client names a server or not."""
         del name
         connection.context = self.take()
-
-
-def _load(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
-    """OpenSSL takes certificates and keys from files alone: one that only we can read, for a moment."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(key + b"\n" + chain)
-        file.flush()
-        context.load_cert_chain(file.name)

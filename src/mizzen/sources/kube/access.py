@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import ssl
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -199,18 +198,19 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             if not self.verify:
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             if pair is not None:
-                _load_pair(context, pair)
+                load_pair(context, pair.certificate, pair.key)
         except (ssl.SSLError, ValueError) as error:
             raise SourceError(f"TLS to {self.server}: {error}") from error
         return context
 
 
-def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
-    """OpenSSL takes certificates and keys from files alone: one that only we can read, for a moment."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(pair.certificate + b"\n" + pair.key)
+def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Show this certificate. OpenSSL takes certificates and keys from files alone: one in memory, as a container may
+    have no folder to write to, and keys do not belong on disks."""
+    with os.fdopen(os.memfd_create("pair"), "wb") as file:
+        file.write(certificate + b"\n" + key)
         file.flush()
-        context.load_cert_chain(file.name)
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ, folder: pathlib.Path = _IN_POD) -> Access:

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import stat
+import tempfile
 
 import pytest
 import yaml
@@ -98,6 +99,14 @@ def test_a_key_of_another_certificate_is_an_error_not_a_crash(tmp_path):
     access = from_kubeconfig(kubeconfig(tmp_path))
     with pytest.raises(SourceError, match="TLS to https"):
         access.make_context(Pair(authority.issue("a")[0].encode(), authority.issue("b")[1].encode()))
+
+
+def test_a_client_certificate_needs_no_folder_to_write_to(tmp_path, monkeypatch):
+    """Containers have read-only file systems."""
+    given = from_kubeconfig(kubeconfig(tmp_path))
+    certificate, key = Authority("ours").issue("a")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    given.make_context(Pair(certificate.encode(), key.encode()))
 
 
 async def test_a_token_file_is_read_again_when_it_has_changed(tmp_path):
