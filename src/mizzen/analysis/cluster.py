@@ -127,22 +127,3 @@ def _conditions(status: Mapping[str, Any]) -> Iterator[Condition]:
 def conditions_key(key: Key) -> Key:
     """Where the engine has the conditions of an object."""
     return Key(CONDITIONS, key.namespace, f"{key.kind}/{key.name}")
-
-
-def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Whether a selector of Kubernetes holds for labels; an empty one holds for all."""
-    if any(labels.get(name) != value for name, value in selector.match_labels.items()):
-        return False
-    return all(
-        _HOLDS[each.operator](labels.get(each.key), each.values)
-        for each in selector.match_expressions
-        if each.operator in _HOLDS
-    )
-
-
-_HOLDS: Mapping[str, Any] = {
-    "In": lambda value, values: value is not None and value in values,
-    "NotIn": lambda value, values: value is None or value not in values,
-    "Exists": lambda value, _values: value is not None,
-    "DoesNotExist": lambda value, _values: value is None,
-}

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from mizzen.analysis.cluster import Webhook, WebhookConfiguration, selects
+from mizzen.analysis.cluster import Webhook, WebhookConfiguration
 from mizzen.analysis.membership import INJECT, INJECTION, REVISION, SYSTEM_NAMESPACES
 from mizzen.api.kube.cluster import Namespace
 from mizzen.api.kube.pods import Pod
 from mizzen.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from mizzen.api.selectors import selects
 
 _STATUS = "sidecar.istio.io/status"
 _INJECTOR_APP = ("app", "sidecar-injector")

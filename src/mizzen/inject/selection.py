@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from mizzen.api.meta import LabelSelector, LabelSelectorRequirement
+from mizzen.api.meta import LabelSelector
+from mizzen.api.selectors import selects
 from mizzen.inject.values import InjectionConfig
 from mizzen.inject.workload import Manifest, mapping, texts
 
@@ -78,26 +79,6 @@ def decide_pod(pod: Manifest, *, namespace_name: str, config: InjectionConfig) -
     if _any_selects(config.always_inject, labels):
         return Decision(True, "A selector of alwaysInjectSelector matches")
     return Decision(config.policy == "enabled", f"Injection policy is {config.policy}")
-
-
-def selects(selector: LabelSelector, labels: Labels) -> bool:
-    """Kubernetes' label selector; an empty one selects everything."""
-    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
-        return False
-    return all(_holds(rule, labels) for rule in selector.match_expressions)
-
-
-def _holds(rule: LabelSelectorRequirement, labels: Labels) -> bool:
-    match rule.operator:
-        case "In":
-            return labels.get(rule.key) in rule.values
-        case "NotIn":
-            return labels.get(rule.key) not in rule.values
-        case "Exists":
-            return rule.key in labels
-        case "DoesNotExist":
-            return rule.key not in labels
-    return False
 
 
 def _namespace_label(namespace: Labels, revisions: set[str]) -> str | None:

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 from injected_pods import build_pod
 
-from mizzen.api.meta import LabelSelector, LabelSelectorRequirement
+from mizzen.api.meta import LabelSelector
 from mizzen.inject.pod import inject_pod
-from mizzen.inject.selection import Decision, decide, decide_pod, match_webhook, selects
+from mizzen.inject.selection import Decision, decide, decide_pod, match_webhook
 from mizzen.inject.values import InjectionConfig
 
 INJECT, REV = "sidecar.istio.io/inject", "istio.io/rev"
@@ -112,25 +112,3 @@ def test_a_skipped_pod_comes_back_with_the_reason() -> None:
     assert outcome.pod == pod
     assert not outcome.injected
     assert outcome.skipped_reason == "Namespace has istio-injection=disabled label, preventing injection"
-
-
-@pytest.mark.parametrize(
-    ("operator", "values", "matches"),
-    [
-        ("In", ("b",), True),
-        ("In", ("c",), False),
-        ("NotIn", ("b",), False),
-        ("NotIn", ("c",), True),
-        ("Exists", (), True),
-        ("DoesNotExist", (), False),
-        ("Near", (), False),
-    ],
-)
-def test_selector_expressions(operator: str, values: tuple[str, ...], matches: bool) -> None:
-    rule = LabelSelectorRequirement(key="a", operator=operator, values=values)
-    assert selects(LabelSelector(match_expressions=(rule,)), {"a": "b"}) is matches
-
-
-def test_an_absent_label_is_not_in_any_list() -> None:
-    absent = LabelSelectorRequirement(key="z", operator="NotIn", values=("b",))
-    assert selects(LabelSelector(match_labels={"a": "b"}, match_expressions=(absent,)), {"a": "b"})

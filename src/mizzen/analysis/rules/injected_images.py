@@ -7,7 +7,7 @@ IST0147, IST0158.
 from typing import Any
 
 from mizzen.analysis import catalogue, membership, objects
-from mizzen.analysis.cluster import MUTATING, WebhookConfiguration, selects
+from mizzen.analysis.cluster import MUTATING, WebhookConfiguration
 from mizzen.analysis.findings import Finding, report
 from mizzen.analysis.membership import INJECTION, PROXY, REVISION
 from mizzen.analysis.rules.injection import injector_values, value_at
@@ -16,6 +16,7 @@ from mizzen.api.kube.pods import Pod, PodSpec
 from mizzen.api.kube.workloads import Deployment
 from mizzen.api.meta import Key
 from mizzen.api.networking.proxy_config import ProxyConfig
+from mizzen.api.selectors import selects
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh, workloads
 

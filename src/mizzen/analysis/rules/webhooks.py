@@ -8,10 +8,11 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 
 from mizzen.analysis import catalogue, objects
-from mizzen.analysis.cluster import MUTATING, VALIDATING, Webhook, WebhookConfiguration, selects
+from mizzen.analysis.cluster import MUTATING, VALIDATING, Webhook, WebhookConfiguration
 from mizzen.analysis.findings import Finding, report
 from mizzen.analysis.membership import INJECT, INJECTION, REVISION
 from mizzen.api.meta import Key, LabelSelector
+from mizzen.api.selectors import selects
 from mizzen.incremental import Engine, query
 
 _WEBHOOK_SUFFIX = "istio.io"

@@ -7,8 +7,9 @@ start that would answer. Nor may validation that fails closed be asked about any
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from mizzen.api.selectors import selects
 from mizzen.control.webhooks.documents import FAIL, Entry
-from mizzen.inject.selection import SYSTEM_NAMESPACES, selects
+from mizzen.inject.selection import SYSTEM_NAMESPACES
 
 _METADATA_NAME = "kubernetes.io/metadata.name"
 _OURS = ".istio.io"

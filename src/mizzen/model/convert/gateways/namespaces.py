@@ -4,10 +4,9 @@ In: Namespaces. Out: label selectors answered. A namespace that holds a route ex
 given: it then has no label but its name. Golden cases: gateway-api/allowed-routes, gateway-api/listener-sets.
 """
 
-from collections.abc import Mapping
-
+from mizzen.api import selectors
 from mizzen.api.kube.cluster import Namespace
-from mizzen.api.meta import Key, LabelSelector, LabelSelectorRequirement
+from mizzen.api.meta import Key, LabelSelector
 from mizzen.incremental import Engine, query
 from mizzen.model import objects
 
@@ -34,19 +33,4 @@ def selects(db: Engine, selector: LabelSelector, name: str) -> bool:
     """Whether a selector selects the namespace of that name; one with an unknown operator selects nothing."""
     found: Namespace | None = db.input(Key("Namespace", "", name))
     labels = {**(found.metadata.labels if found is not None else {}), _NAME_LABEL: name}
-    if not set(selector.match_labels.items()) <= set(labels.items()):
-        return False
-    return all(_holds(rule, labels) for rule in selector.match_expressions)
-
-
-def _holds(rule: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    match rule.operator:
-        case "In":
-            return labels.get(rule.key) in rule.values
-        case "NotIn":
-            return labels.get(rule.key) not in rule.values
-        case "Exists":
-            return rule.key in labels
-        case "DoesNotExist":
-            return rule.key not in labels
-    return False
+    return selectors.selects(selector, labels)
