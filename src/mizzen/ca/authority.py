@@ -97,15 +97,20 @@ def retire(state: State, now: float) -> State:
 
 def merge(own: State, theirs: State) -> State:
     """What another process has written down, with what only this one knows: how long its own certificates live."""
-    switch_at = theirs.switch_at
-    if own.successor is not None and theirs.successor is not None and _same(own.successor, theirs.successor):
-        switch_at = max(own.switch_at, theirs.switch_at)
+    known = [signer for signer in (own.current, own.successor) if signer is not None]
+
+    def as_known(found: Signer) -> Signer:
+        """The same signer stays the same object, so that nobody takes it for a new one."""
+        return next((signer for signer in known if _same(signer, found)), found)
+
+    successor = as_known(theirs.successor) if theirs.successor is not None else None
+    waits = successor is not None and successor is own.successor
     return msgspec.structs.replace(
         theirs,
-        # The same signer stays the same object, so that nobody takes it for a new one.
-        current=own.current if _same(own.current, theirs.current) else theirs.current,
+        current=as_known(theirs.current),
+        successor=successor,
+        switch_at=max(own.switch_at, theirs.switch_at) if waits else theirs.switch_at,
         issued_until=max(own.issued_until, theirs.issued_until),
-        switch_at=switch_at,
     )
 
 

@@ -2,7 +2,8 @@
 
 In: the operator's folder of a plugged-in authority and Mizzen's own of the state. Out: an `Authority` that follows
 both: what the operator exchanges, or plugs in later, is taken in with an overlap; every transition is written down
-before the next restart needs it. Without either folder the root lives as long as the process, which is said aloud.
+before the next restart needs it. Without either folder the root lives as long as the process, which is said aloud;
+on Kubernetes, Secrets keep it for all replicas.
 """
 
 import asyncio
@@ -10,16 +11,36 @@ import contextlib
 import pathlib
 import time
 from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
 
 from mizzen import observe, settings
+from mizzen.api.kube.data import ConfigMap
+from mizzen.api.meta import ObjectMeta
 from mizzen.ca import certificates, serving, store
 from mizzen.ca.authority import Authority, State, start_self_signed
+from mizzen.control.mesh import MeshSettings, config_map_key
+from mizzen.control.options import Options
+from mizzen.control.shared_authority import open_shared
 from mizzen.errors import AuthorityError
+from mizzen.sources.kube.client import Client, Refused
+from mizzen.sources.origins import Origin
 
 _log = observe.scope("ca")
 
 _LOOK_EVERY = 5.0
 """Seconds between two looks at the operator's files and at what is due."""
+
+
+class KeptAuthority(Protocol):
+    """An authority that outlives the process, and what keeps it."""
+
+    authority: Authority
+
+    async def run(self) -> None:
+        """Keep it; ends only when cancelled."""
+        ...
 
 
 class RunningAuthority:
@@ -107,6 +128,30 @@ def _find_plugged_folder(config: settings.Authority, own: pathlib.Path | None) -
         if folder is not None and any((folder / name).exists() for name in store.SIGNER_FILES):
             return folder
     return None
+
+
+async def open_authority(client: Client, options: Options, config: settings.Settings) -> KeptAuthority:
+    """The authority that all replicas on a cluster share. Raises AuthorityError when it is broken or not permitted."""
+    mesh = MeshSettings(options.mesh_config)
+
+    async def trust_domain() -> str:
+        key = config_map_key(config.instance.namespace, config.instance.revision)
+        try:
+            body = await client.get(f"/api/v1/namespaces/{key.namespace}/configmaps/{key.name}")
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+        else:
+            data = msgspec.json.decode(body, type=_ConfigMap).data or {}
+            found = ConfigMap(metadata=ObjectMeta(name=key.name, namespace=key.namespace), data=data)
+            mesh.follow(found, Origin("kubernetes"))
+        return mesh.config.trust_domain
+
+    return await open_shared(client, config.authority, config.instance.namespace, trust_domain)
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
 
 
 async def keep_serving_certificate(certificate: serving.ServingCertificate, interval: float = 30.0) -> None:

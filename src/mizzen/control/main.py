@@ -24,7 +24,7 @@ from mizzen.ca.identity import Authenticator
 from mizzen.ca.service import CertificateService, watch_expiry
 from mizzen.compile import resource, snapshot
 from mizzen.control import callers, controlz, http
-from mizzen.control.authority import RunningAuthority, keep_serving_certificate
+from mizzen.control.authority import KeptAuthority, RunningAuthority, keep_serving_certificate, open_authority
 from mizzen.control.cluster import Cluster
 from mizzen.control.debug.access import Access
 from mizzen.control.debug.pages import build_console
@@ -43,6 +43,7 @@ from mizzen.control.writers import Writers
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
+from mizzen.sources.kube.client import Client
 from mizzen.sources.watch import FileSource
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
@@ -81,8 +82,18 @@ class _Stopping(Exception):
 class ControlPlane:
     """One control plane."""
 
-    def __init__(self, options: Options, config: settings.Settings, clock: Callable[[], float] = time.time) -> None:
-        """Reads the mesh config's file, keys and authority; raises MizzenError for what would make it useless."""
+    def __init__(
+        self,
+        options: Options,
+        config: settings.Settings,
+        clock: Callable[[], float] = time.time,
+        *,
+        kept_authority: KeptAuthority | None = None,
+    ) -> None:
+        """Reads the mesh config's file and keys; raises MizzenError for what would make it useless.
+
+        Without a `kept_authority` the authority is that of the files that the options name.
+        """
         self._options = options
         self._config = config
         self._mesh = MeshSettings(options.mesh_config)
@@ -93,10 +104,10 @@ class ControlPlane:
         self.cluster = Cluster(access, options, config, clock) if access is not None else None
         reviews = self.cluster.token_reviews if self.cluster else None
         authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier, reviews)
-        self._running_authority = RunningAuthority(
+        self._kept_authority = kept_authority or RunningAuthority(
             config.authority, options.ca_dir, self._mesh.config.trust_domain, clock
         )
-        self.authority = self._running_authority.authority
+        self.authority = self._kept_authority.authority
         names = serving.control_plane_names(
             config.instance.namespace, config.instance.revision, config.authority.custom_hosts
         )
@@ -163,7 +174,7 @@ class ControlPlane:
                         self.inputs.expect(name)
                 for name, part in {
                     "push": self.discovery.pusher.run(),
-                    "authority": self._running_authority.run(),
+                    "authority": self._kept_authority.run(),
                     "certificate": keep_serving_certificate(self._certificate),
                     "files": self._follow_files(),
                     "kubernetes": self._follow_kubernetes(),
@@ -273,8 +284,30 @@ def _tell_build(clock: Callable[[], float] = time.monotonic) -> None:
 async def run(options: Options, config: settings.Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
     _tell_build()
-    control_plane = ControlPlane(options, config)
+    async with contextlib.AsyncExitStack() as stack:
+        opening = asyncio.ensure_future(_open_authority(options, config, stack))
+        _on_signals(opening.cancel)
+        try:
+            kept_authority = await opening
+        except asyncio.CancelledError:
+            _log.info("stopped before there was an authority")
+            return
+        control_plane = ControlPlane(options, config, kept_authority=kept_authority)
+        _on_signals(control_plane.stop)
+        await control_plane.run()
+
+
+async def _open_authority(
+    options: Options, config: settings.Settings, stack: contextlib.AsyncExitStack
+) -> KeptAuthority | None:
+    """The authority in Secrets of the cluster; None where files keep it."""
+    if options.kubernetes is None or options.ca_dir:
+        return None
+    client = await stack.enter_async_context(Client(options.kubernetes))
+    return await open_authority(client, options, config)
+
+
+def _on_signals(stop: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, control_plane.stop)
-    await control_plane.run()
+        loop.add_signal_handler(number, stop)
