@@ -17,6 +17,8 @@ from eventually import eventually_blocking
 
 _WIDTH = 48
 
+_ENDED = "reset reason: connection termination"
+
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one call."""
@@ -111,9 +113,17 @@ class Ledger:
         self.mesh.normalize(attempt.normalization)
         pod = attempt.attack.pod
         before = self.mesh.count(pod, attempt.counter) if attempt.counter else 0
-        attack = attempt.attack.perform(self.mesh)
+        attack = self._perform(attempt.attack, attempt.answer)
         counted = not attempt.counter or self._has_risen(pod, attempt.counter, before)
-        return Record(attempt=attempt, attack=attack, twin=attempt.twin.perform(self.mesh), counted=counted)
+        return Record(attempt=attempt, attack=attack, twin=self._perform(attempt.twin), counted=counted)
+
+    def _perform(self, call: Call, meant: str = "") -> Result:
+        """A connection between proxies that ends with the listener which it came by was not judged: once more."""
+        result = call.perform(self.mesh)
+        unjudged = not result.let_in and _ENDED in result.answer
+        if unjudged and not (meant and re.search(meant, result.answer)):
+            result = call.perform(self.mesh)
+        return result
 
     def _has_risen(self, pod: str, counter: str, before: int) -> bool:
         try:

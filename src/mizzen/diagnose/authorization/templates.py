@@ -7,9 +7,11 @@ slashes around it must be there, and neither operator takes characters that a pa
 import functools
 import re
 
-_SEGMENT = r"[a-zA-Z0-9\-._~%!$&'()+,;:@=]"
+_LITERAL = r"[a-zA-Z0-9\-._~%!$&'()+,;:@=]"
+_TAKEN = rf"(?:{_LITERAL}|\*)"
+"""What operators take: also an asterisk, which a template itself cannot hold."""
 _LONGEST = 256
-_OPERATORS = {"{*}": f"{_SEGMENT}+", "{**}": f"(?:{_SEGMENT}|/)*"}
+_OPERATORS = {"{*}": f"{_TAKEN}+", "{**}": f"(?:{_TAKEN}|/)*"}
 
 
 def is_template(value: str) -> bool:
@@ -27,7 +29,7 @@ def is_readable(value: str) -> bool:
     after = segments[segments.index("{**}") + 1 :] if "{**}" in segments else []
     if any(segment in _OPERATORS for segment in after):
         return False
-    return all(segment in _OPERATORS or re.fullmatch(f"{_SEGMENT}+", segment) for segment in segments)
+    return all(segment in _OPERATORS or re.fullmatch(f"{_LITERAL}+", segment) for segment in segments)
 
 
 def is_path(value: str, path: str) -> bool:
