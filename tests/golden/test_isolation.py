@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 import golden
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -167,6 +168,7 @@ def described(db: Engine) -> str:
     return "; ".join(f"{function.__qualname__}: {error!r}" for (function, _), error in db.failures.items())
 
 
+@pytest.mark.timeout(3600)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(bad_objects())
 def test_a_bad_object_changes_nothing_but_what_it_speaks_of(document: dict[str, Any]) -> None:
