@@ -1,0 +1,158 @@
+"""Pods without Kubernetes: each a network namespace with a folder of its own, all on one bridge of this machine.
+
+Out: addresses, and processes that run inside, with names that only they know. It needs root. Whatever a test made is
+gone when its network ends, processes too.
+"""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+
+PROXY_UID = 1337
+_numbers = itertools.count()
+
+
+def _ip(*arguments: str, check: bool = True) -> None:
+    subprocess.run(["ip", *arguments], check=check, capture_output=True)
+
+
+class Process:
+    """One that writes to a log."""
+
+    def __init__(self, command: list[str], log: pathlib.Path, environ: Mapping[str, str], folder: pathlib.Path) -> None:
+        self._log = log
+        with log.open("ab") as stream:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=environ, cwd=folder, process_group=0
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self, number: int = signal.SIGTERM, seconds: float = 60.0) -> int:
+        """Send a signal and wait; the exit code."""
+        if self.is_running:
+            self._process.send_signal(number)
+        return self._process.wait(seconds)
+
+    def kill(self) -> None:
+        """End it and its children."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class Pod:
+    """A namespace with one address."""
+
+    def __init__(self, network: "Network", name: str, address: str) -> None:
+        self.name, self.address = name, address
+        self.folder = network.folder / name
+        self.folder.mkdir()
+        os.chown(self.folder, PROXY_UID, PROXY_UID)
+        self._namespace = f"{network.name}-{name}"
+        self._processes: list[Process] = []
+        self._hosts = pathlib.Path("/etc/netns") / self._namespace
+        cable = f"{network.name}{address.rpartition('.')[2]}"
+        _ip("netns", "add", self._namespace)
+        _ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", self._namespace)
+        _ip("link", "set", cable, "master", network.name, "up")
+        for link in ("lo", "eth0"):
+            _ip("-n", self._namespace, "link", "set", link, "up")
+        _ip("-n", self._namespace, "address", "add", f"{address}/24", "dev", "eth0")
+        _ip("-n", self._namespace, "route", "add", "default", "via", network.host)
+        self.name_hosts({"localhost": "127.0.0.1"})
+
+    def name_hosts(self, names: Mapping[str, str]) -> None:
+        """What processes that start from now on find in /etc/hosts."""
+        self._hosts.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{address} {name}\n" for name, address in {"localhost": "127.0.0.1", **names}.items())
+        (self._hosts / "hosts").write_text(lines)
+        (self._hosts / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+
+    def _command(self, command: tuple[object, ...], uid: int) -> list[str]:
+        become = ("setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups") if uid else ()
+        return ["ip", "netns", "exec", self._namespace, *become, *map(str, command)]
+
+    def start(self, *command: object, uid: int = 0, environ: Mapping[str, str] | None = None, log: str = "") -> Process:
+        """A process that runs until it ends, or the network does."""
+        variables = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **(environ or {})}
+        path = self.folder / f"{log or pathlib.Path(str(command[0])).name}.log"
+        process = Process(self._command(command, uid), path, variables, self.folder)
+        self._processes.append(process)
+        return process
+
+    def run(self, *command: object, uid: int = 0, environ: Mapping[str, str] | None = None) -> str:
+        """What a command prints that must not fail."""
+        variables = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **(environ or {})}
+        done = subprocess.run(
+            self._command(command, uid), cwd=self.folder, env=variables, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, f"{command}: {done.returncode}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def get(self, port: int, path: str = "/", host: str = "127.0.0.1") -> tuple[int, str]:
+        """Status and body of a request from inside; (0, reason) where nobody answers."""
+        done = subprocess.run(
+            self._command(("curl", "-s", "-S", "-m", "10", "-w", "\n%{http_code}", f"http://{host}:{port}{path}"), 0),
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            return 0, done.stderr
+        body, _, code = done.stdout.rpartition("\n")
+        return int(code), body
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.kill()
+        _ip("netns", "delete", self._namespace, check=False)
+        shutil.rmtree(self._hosts, ignore_errors=True)
+
+
+class Network:
+    """The bridge; `host` is the address of whoever runs on this machine."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        number = os.getpid() % 200 * 1 + next(_numbers)
+        self.name = f"mzt{os.getpid() % 100000}{chr(ord('a') + number % 26)}"
+        self._prefix = f"10.{211 + number // 250 % 20}.{number % 250}"
+        self.host = f"{self._prefix}.1"
+        self.pods: dict[str, Pod] = {}
+
+    def pod(self, name: str) -> Pod:
+        """A new pod."""
+        pod = self.pods[name] = Pod(self, name, f"{self._prefix}.{len(self.pods) + 10}")
+        return pod
+
+    def start(self) -> None:
+        _ip("link", "add", self.name, "type", "bridge")
+        _ip("address", "add", f"{self.host}/24", "dev", self.name)
+        _ip("link", "set", self.name, "up")
+
+    def end(self) -> None:
+        for pod in self.pods.values():
+            pod.end()
+        _ip("link", "delete", self.name, check=False)
+
+
+@contextlib.contextmanager
+def network(folder: pathlib.Path) -> Iterator[Network]:
+    """A network for the length of a block; `folder` must be one that every user may pass."""
+    made = Network(folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()
