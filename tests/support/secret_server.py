@@ -40,7 +40,7 @@ class SecretServer:
     def put_config_map(self, name: str, data: Mapping[str, str]) -> None:
         self._store(f"{ROOT}/configmaps/{name}", {"data": dict(data)})
 
-    async def get(self, path: str, query: object = None) -> bytes:
+    async def get(self, path: str) -> bytes:
         await asyncio.sleep(0)  # Others get between.
         if self.refusals:
             raise self.refusals.pop(0)
@@ -48,7 +48,7 @@ class SecretServer:
             raise Refused(404, f"{path} not found")
         return json.dumps(self.objects[path]).encode()
 
-    async def call(self, method: str, path: str, body: Any, *, query: object, content_type: str) -> bytes:
+    async def call(self, method: str, path: str, body: Any, **_: str | dict[str, str]) -> bytes:
         await asyncio.sleep(0)
         sent = json.loads(msgspec.json.encode(body))
         if method == "POST":

@@ -130,7 +130,14 @@ class ControlPlane:
         self.authority.on_change(lambda _: self.inputs.take_roots(self.authority.bundle))
         self._in_force = InForce(self.engine, self.discovery.connections, self.inputs.take_compiled, self.is_ready)
         if self.cluster is not None:
-            Writers(self.cluster, self.engine, config, mesh=self._mesh, is_ready=self.is_ready)
+            Writers(
+                self.cluster,
+                self.engine,
+                config,
+                mesh=self._mesh,
+                roots=lambda: self.authority.bundle,
+                is_ready=self.is_ready,
+            )
         self.source = FileSource(options.config) if options.config else None
         self._pages = self._open_console(authenticator, this_release(config.instance))
         self._tracer = Tracer(self.engine, self.discovery.connections, self.inputs.places)

@@ -2,7 +2,8 @@
 
 In: the cluster, the engine, settings. Out: candidates that run beside the source. Nobody stands for an election before
 it serves proxies, since a leader that knows half of the objects would write half-truths. Each election is for one
-revision, but for that of virtual addresses, which the cluster has once; the names are those that istiod gives them.
+revision, but for those of virtual addresses and of the roots in all namespaces, which the cluster has once; the names
+are those that istiod gives them.
 """
 
 import asyncio
@@ -17,12 +18,14 @@ from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.revisions import Revisions
+from mizzen.control.root_config_maps import RootConfigMaps
 from mizzen.control.statuses import StatusWriter
 from mizzen.incremental import Engine
 
 STATUS_ELECTION = "istio-gateway-status-leader"
 DEPLOYMENT_ELECTION = "istio-gateway-deployment"
 ADDRESS_ELECTION = "istio-ip-autoallocate"
+ROOTS_ELECTION = "istio-namespace-controller-election"
 
 _EVERY = 0.1
 
@@ -37,10 +40,11 @@ class Writers:
         config: settings.Settings,
         *,
         mesh: MeshSettings,
+        roots: Callable[[], bytes],
         is_ready: Callable[[], bool],
     ) -> None:
         self._cluster, self._db, self._config, self._is_ready = cluster, db, config, is_ready
-        self._mesh = mesh
+        self._mesh, self._roots = mesh, roots
         self._identity = make_identity(config.instance.name or socket.gethostname())
         self.elections: list[Election] = []
         """Those that it stands for."""
@@ -50,6 +54,7 @@ class Writers:
             self._stand(DEPLOYMENT_ELECTION, self._deploy_gateways)
         if config.features.allocate_addresses:
             self._stand(ADDRESS_ELECTION, self._allocate_addresses, of_revision=False)
+        self._stand(ROOTS_ELECTION, self._distribute_roots, of_revision=False)
 
     def _stand(self, name: str, lead: Callable[[LeaderRequests], Awaitable[None]], *, of_revision: bool = True) -> None:
         client, instance = self._cluster.client, self._config.instance
@@ -92,3 +97,12 @@ class Writers:
         features = self._config.features
         networks = features.addresses_v4, features.addresses_v6
         await EntryAddresses(self._db, self._cluster.source, requests, networks).run()
+
+    async def _distribute_roots(self, requests: LeaderRequests) -> None:
+        await RootConfigMaps(
+            self._cluster.source,
+            requests,
+            self._config.authority.root_config_map,
+            roots=self._roots,
+            selectors=lambda: self._mesh.config.discovery_selectors,
+        ).run()

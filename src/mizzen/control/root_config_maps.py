@@ -1,0 +1,157 @@
+"""The roots of trust as a ConfigMap in every namespace, kept by the leader: pods mount it to know the control plane.
+
+    Namespaces, ConfigMaps as they are followed ─┐
+    roots of the authority, discoverySelectors ──┼─> what a namespace lacks ─> create, or a patch of the version seen
+    what was written last, and when ─────────────┘
+
+In: the source, the name of the ConfigMap, the roots. Out: writes, none where the ConfigMap holds the roots already;
+other keys and labels of it stay. Whoever overwrites it is corrected, more and more slowly if that goes on: a control
+plane with other roots must not cost the API server its peace. One that is immutable is its owner's.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from mizzen import observe
+from mizzen.api.kube.data import ConfigMap
+from mizzen.api.meta import Key, Object
+from mizzen.api.selectors import Selector, selects
+from mizzen.control.leader_requests import LeaderRequests
+from mizzen.control.retries import Chores
+from mizzen.sources.kube.source import KubeSource
+
+_log = observe.scope("ca")
+_WRITES = observe.Counter("mizzen_root_config_map_writes", "ConfigMaps with the roots that were made or put right.")
+
+DATA_KEY = "root-cert.pem"
+LABEL = "istio.io/config"
+MANAGER = "mizzen-roots"
+LEFT_OUT = frozenset({"kube-public", "kube-node-lease", "local-path-storage"})
+"""Namespaces that get none."""
+
+_LOOK_EVERY = 0.5
+_SWEEP_EVERY = 60.0
+_PATIENCE = 0.1
+"""Seconds after which what was heard of an object is known."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 60.0
+_TOLD_EVERY = 600.0
+_PEACE = 30.0
+"""Seconds after which a correction counts as settled."""
+
+
+class _Pace(NamedTuple):
+    """What was written last into a namespace, when, and how long nothing more is to be written."""
+
+    written: str
+    at: float
+    wait: float
+
+    def is_undone(self, wanted: str, now: float) -> bool:
+        """Whether somebody takes back what is written."""
+        return wanted == self.written and now < self.at + max(_PEACE, 2 * self.wait)
+
+
+class RootConfigMaps:
+    """Keeps them during one term; somebody runs it."""
+
+    def __init__(
+        self,
+        source: KubeSource,
+        requests: LeaderRequests,
+        name: str,
+        *,
+        roots: Callable[[], bytes],
+        selectors: Callable[[], Sequence[Selector]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`selectors` are those of the namespaces that the mesh serves; none means all."""
+        self._source, self._requests, self._name = source, requests, name
+        self._roots, self._selectors, self._clock = roots, selectors, clock
+        self._chores: Chores[str] = Chores(self._see_to, f"a namespace lacks its {name}")
+        self._paces: dict[str, _Pace] = {}
+        self._told: set[str] = set()
+        self._told_at = float("-inf")
+
+    async def run(self) -> None:
+        """Ends only when cancelled."""
+        with self._source.listening(self._touched):
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_looking())
+                tasks.create_task(self._chores.run())
+
+    async def _keep_looking(self) -> None:
+        """See to all namespaces when the roots or the selectors have become others, and every now and then."""
+        seen: object = None
+        swept = float("-inf")
+        while True:
+            now, found = self._clock(), (self._roots(), tuple(self._selectors()))
+            if found != seen or now >= swept + _SWEEP_EVERY:
+                seen, swept = found, now
+                for space in self._source.of_kind("Namespace"):
+                    self._chores.add(space.metadata.name)
+            await asyncio.sleep(_LOOK_EVERY)
+
+    def _touched(self, key: Key) -> None:
+        if key.kind == "Namespace":
+            self._chores.add(key.name, _PATIENCE)
+        elif key.kind == "ConfigMap" and key.name == self._name:
+            self._chores.add(key.namespace, _PATIENCE)
+
+    def _is_wanted(self, space: Object | None) -> bool:
+        if space is None or space.metadata.deletion_timestamp is not None or space.metadata.name in LEFT_OUT:
+            return False
+        selectors = self._selectors()
+        return not selectors or any(selects(selector, space.metadata.labels) for selector in selectors)
+
+    async def _see_to(self, namespace: str) -> None:
+        objects, key = self._source.objects, Key("ConfigMap", namespace, self._name)
+        if not self._is_wanted(objects.get(Key("Namespace", "", namespace))):
+            self._paces.pop(namespace, None)
+            return
+        wanted, found = self._roots().decode(), objects.get(key)
+        found = found if isinstance(found, ConfigMap) else None
+        if found is not None and (_holds(found, wanted) or self._is_left_alone(found)):
+            return
+        pace, now = self._paces.get(namespace), self._clock()
+        if pace is not None and now < pace.at + pace.wait:
+            self._chores.add(namespace, pace.at + pace.wait - now)
+            return
+        if await self._write(key, found, wanted):
+            _WRITES.inc()
+            self._paces[namespace] = self._next_pace(namespace, pace, wanted, now)
+
+    def _next_pace(self, namespace: str, before: _Pace | None, wanted: str, now: float) -> _Pace:
+        if before is None or not before.is_undone(wanted, now):
+            return _Pace(wanted, now, _FIRST_WAIT)
+        if now >= self._told_at + _TOLD_EVERY:
+            self._told_at = now
+            _log.warning("somebody overwrites the ConfigMap %s/%s; it is corrected again", namespace, self._name)
+        return _Pace(wanted, now, min(before.wait * 2, _LONGEST_WAIT))
+
+    def _is_left_alone(self, found: ConfigMap) -> bool:
+        if not found.immutable:
+            return False
+        if found.metadata.namespace not in self._told:
+            self._told.add(found.metadata.namespace)
+            _log.warning("the ConfigMap %s/%s is immutable and holds other roots", found.metadata.namespace, self._name)
+        return True
+
+    async def _write(self, key: Key, found: ConfigMap | None, wanted: str) -> bool:
+        """Whether this process was still to write."""
+        path = f"/api/v1/namespaces/{key.namespace}/configmaps"
+        metadata: dict[str, Any] = {"labels": {LABEL: "true"}}
+        if found is None:
+            metadata["name"] = self._name
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {DATA_KEY: wanted}}
+            answer = await self._requests.write("POST", path, body, manager=MANAGER, content_type="application/json")
+        else:
+            metadata["resourceVersion"] = self._source.resource_version(key)
+            body = {"metadata": metadata, "data": {DATA_KEY: wanted}}
+            answer = await self._requests.write("PATCH", f"{path}/{self._name}", body, manager=MANAGER)
+        return answer is not None
+
+
+def _holds(found: ConfigMap, wanted: str) -> bool:
+    return found.data.get(DATA_KEY) == wanted and found.metadata.labels.get(LABEL) == "true"
