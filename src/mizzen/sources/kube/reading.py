@@ -15,6 +15,7 @@ from mizzen.api.meta import LAST_APPLIED, Key, Object
 from mizzen.api.problems import Problem
 from mizzen.api.scalars import decode_scalar
 from mizzen.sources.judgement import judge
+from mizzen.sources.kube.selection import REVISION
 from mizzen.sources.kube.served import Resource
 
 
@@ -26,12 +27,27 @@ class Reading(NamedTuple):
     object: Object | None
     """What to serve; None when nothing of it can be."""
     problems: tuple[Problem, ...] = ()
+    revision: str | None = None
+    """The revision that it says it is written for; None where it says none."""
+
+
+class Head(NamedTuple):
+    """By what an object is recognised before it is read."""
+
+    key: Key
+    resource_version: str
+    revision: str | None
+
+
+class _Labels(msgspec.Struct, frozen=True):
+    revision: str | None = msgspec.field(name=REVISION, default=None)
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
+    labels: _Labels | None = None
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -50,26 +66,27 @@ class Reader:
         self._decoder = msgspec.json.Decoder(resource.kind.type, dec_hook=decode_scalar)
         self._judged = is_our_group(resource.kind.group)
 
-    def name(self, raw: bytes | msgspec.Raw) -> tuple[Key, str]:
-        """Key and resource version alone. Raises msgspec.DecodeError for what is no object."""
+    def head(self, raw: bytes | msgspec.Raw) -> Head:
+        """What it is, unread. Raises msgspec.DecodeError for what is no object."""
         metadata = _named.decode(raw).metadata
-        return Key(self._kind.name, metadata.namespace, metadata.name), metadata.resource_version
+        key = Key(self._kind.name, metadata.namespace, metadata.name)
+        return Head(key, metadata.resource_version, metadata.labels.revision if metadata.labels else None)
 
-    def read(self, raw: bytes | msgspec.Raw) -> Reading:
-        """The object. Raises msgspec.DecodeError for what is no object."""
-        key, version = self.name(raw)
+    def read(self, raw: bytes | msgspec.Raw, head: Head | None = None) -> Reading:
+        """The object, its head read already or not. Raises msgspec.DecodeError for what is no object."""
+        key, version, revision = head or self.head(raw)
         if not self._judged:
             try:
                 found = self._decoder.decode(raw)
             except (msgspec.ValidationError, UnicodeError):
                 pass  # Judged below, which forgives more and names every fault.
             else:
-                return Reading(key, version, _without_copy(found))
+                return Reading(key, version, _without_copy(found), revision=revision)
         document = msgspec.json.decode(raw)
         # Items of a list do not say what they are.
         document |= {"apiVersion": self._api_version, "kind": self._kind.kind}
         decoded, problems, stand_in = judge(document)
-        return Reading(key, version, decoded.object or stand_in, problems)
+        return Reading(key, version, decoded.object or stand_in, problems, revision)
 
     @property
     def _api_version(self) -> str:

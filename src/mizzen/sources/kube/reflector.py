@@ -7,6 +7,9 @@ version costs anybody a push. Trouble is waited out, longer and longer and by ch
     list ─> watch ──end, silence, lost connection──> watch from the last version seen
       ^       └── 410: that version is forgotten ─┐
       └───────────────────────────────────────────┘
+
+What a `Selection` does not take is passed over unread. Where it takes more than before, that part is listed beside the
+watch, and what the watch said meanwhile counts more.
 """
 
 import asyncio
@@ -22,7 +25,8 @@ from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
 from mizzen.errors import SourceError
 from mizzen.sources.kube.client import Client, Event, Refused
-from mizzen.sources.kube.reading import Reader, Reading
+from mizzen.sources.kube.reading import Head, Reader, Reading
+from mizzen.sources.kube.selection import REVISION, Part, Selection
 from mizzen.sources.kube.served import Resource
 
 _log = observe.scope("kube")
@@ -31,9 +35,11 @@ _TROUBLE = observe.Counter(
     "mizzen_kube_errors", "Requests that failed, by kind and HTTP status (0: no answer).", ("kind", "status")
 )
 
-_GONE = 410
+_GONE, _FORBIDDEN = 410, 403
 _YIELD_EVERY = 200
 """Objects decoded at once before others may run."""
+_MANY = 8
+"""Parts that are listed one by one; more of them cost more than everything at once."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +64,8 @@ class Held(NamedTuple):
     object: Object | None
     """Absent when nothing of it can be served."""
     problems: tuple[Problem, ...]
+    revision: str | None = None
+    """The revision that it says it is written for."""
 
 
 class Reflector:
@@ -72,6 +80,7 @@ class Reflector:
         clock: Callable[[], float],
         timing: Timing | None = None,
         touched: Callable[[Key], None] = lambda _: None,
+        selection: Selection | None = None,
     ) -> None:
         """`touched` is told of every new version of an object, `changed` of those that matter."""
         self.resource = resource
@@ -83,18 +92,32 @@ class Reflector:
         """When the server last said something about this resource, by `clock`; None before the first list."""
         self.trouble = ""
         """Why it does not say anything now."""
+        self.is_forbidden = False
+        """Whether that is for want of rights."""
         self._client, self._changed, self._touched, self._clock = client, changed, touched, clock
         self._timing = timing or Timing()
         self._reader = Reader(resource)
+        self._selection = selection or Selection()
         self._version = ""
         self._failures = 0
+        self._listing = asyncio.Lock()
+        self._parts: dict[Part, None] = {}
+        self._is_wanted = asyncio.Event()
+        self._followed: set[Key] | None = None
+        """What the watch has told of while a part is being listed."""
 
     async def run(self) -> None:
         """Ends only when cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_up())
+            tasks.create_task(self._list_parts())
+
+    async def _keep_up(self) -> None:
         while True:
             try:
                 if not self._version:
-                    await self._list()
+                    async with self._listing:
+                        await self._list()
                 await self._watch()
             except Refused as refusal:
                 if refusal.status == _GONE and self._version:
@@ -107,10 +130,20 @@ class Reflector:
     # -- lists ----------------------------------------------------------------------------------------------------
 
     async def _list(self) -> None:
+        found, version = await self._read_pages(self.resource)
+        for key in [key for key in self.held if key not in found]:
+            self._forget(key)
+        self._take_all(found)
+        self._version = version
+        self._heard()
+        self.listed.set()
+
+    async def _read_pages(self, resource: Resource) -> tuple[dict[Key, Reading], str]:
+        """What there is of a resource, and at which version."""
         found: dict[Key, Reading] = {}
         version = ""
-        _RELISTS.labels(self.resource.kind.name).inc()
-        pages = self._client.list_pages(self.resource.path, self.resource.query)
+        _RELISTS.labels(resource.kind.name).inc()
+        pages = self._client.list_pages(resource.path, resource.query)
         async with contextlib.aclosing(pages):
             async for page in pages:
                 version = page.metadata.resource_version
@@ -118,24 +151,74 @@ class Reflector:
                     self._list_one(raw, found)
                     if position % _YIELD_EVERY == 0:
                         await asyncio.sleep(0)
-        for key in [key for key in self.held if key not in found]:
-            self._forget(key)
-        for reading in found.values():
-            self._take(reading)
-        self._version = version
-        self._heard()
-        self.listed.set()
+        return found, version
 
     def _list_one(self, raw: msgspec.Raw, found: dict[Key, Reading]) -> None:
         try:
-            key, version = self._reader.name(raw)
-            held = self.held.get(key)
-            if held is not None and held.resource_version == version:
-                found[key] = Reading(key, version, held.object, held.problems)
+            head = self._reader.head(raw)
+            held = self.held.get(head.key)
+            if not self._takes(head.key, head.revision):
+                return
+            if held is not None and held.resource_version == head.resource_version:
+                found[head.key] = Reading(head.key, head.resource_version, held.object, held.problems, head.revision)
             else:
-                found[key] = self._reader.read(raw)
+                found[head.key] = self._reader.read(raw, head)
         except msgspec.DecodeError as error:
             _log.warning("an item of %s is no object: %s", self.resource.path, error)
+
+    # -- another selection ----------------------------------------------------------------------------------------
+
+    def forget_unselected(self) -> None:
+        """The selection may no longer take some of what is held."""
+        for key in [key for key, held in self.held.items() if not self._takes(key, held.revision)]:
+            self._forget(key)
+
+    def want(self, part: Part) -> None:
+        """The selection takes objects of this part now that it did not take before."""
+        if not self._version and not self._listing.locked():
+            return  # All of it is yet to be listed.
+        self._parts[part] = None
+        if Part() in self._parts or len(self._parts) > _MANY:
+            self._parts = {Part(): None}
+        self._is_wanted.set()
+
+    async def _list_parts(self) -> None:
+        failures = 0
+        while True:
+            await self._is_wanted.wait()
+            self._is_wanted.clear()
+            try:
+                while self._parts:
+                    async with self._listing:
+                        await self._list_part(self._parts.popitem()[0])
+                failures = 0
+            except SourceError as error:
+                failures += 1
+                if failures == 1:
+                    _log.warning("%s cannot be listed: %s", self.resource.path, error)
+                await asyncio.sleep(self._timing.wait_after(failures))
+                self._is_wanted.set()
+
+    async def _list_part(self, part: Part) -> None:
+        """List it; nothing is forgotten for not being in it, since the watch tells what is removed."""
+        selector = f"{REVISION} in ({','.join(part.revisions)})" if part.revisions else ""
+        self._followed = set()
+        try:
+            found, _ = await self._read_pages(self.resource._replace(namespace=part.namespace, selector=selector))
+            self._take_all({key: reading for key, reading in found.items() if key not in self._followed})
+        except SourceError:
+            self._parts[part] = None
+            raise
+        finally:
+            self._followed = None
+
+    def _takes(self, key: Key, revision: str | None) -> bool:
+        return self._selection.takes(self.resource.kind, key, revision)
+
+    def _take_all(self, found: dict[Key, Reading]) -> None:
+        for reading in found.values():
+            if self._takes(reading.key, reading.revision):  # The selection may be another one than when it was read.
+                self._take(reading)
 
     # -- watches --------------------------------------------------------------------------------------------------
 
@@ -151,25 +234,27 @@ class Reflector:
     def _follow(self, event: Event) -> None:
         self._heard()
         try:
-            if event.type == "BOOKMARK":
-                _, version = self._reader.name(event.object)
-            elif event.type == "DELETED":
-                key, version = self._reader.name(event.object)
-                self._forget(key)
-            else:
-                reading = self._reader.read(event.object)
-                version = reading.resource_version
-                self._take(reading)
+            head = self._reader.head(event.object)
+            if event.type != "BOOKMARK":
+                self._follow_object(event, head)
         except msgspec.DecodeError as error:
             _log.warning("an event of %s holds no object: %s", self.resource.path, error)
             return
-        self._version = version or self._version
+        self._version = head.resource_version or self._version
+
+    def _follow_object(self, event: Event, head: Head) -> None:
+        if self._followed is not None:
+            self._followed.add(head.key)
+        if event.type == "DELETED" or not self._takes(head.key, head.revision):
+            self._forget(head.key)
+        else:
+            self._take(self._reader.read(event.object, head))
 
     # -- what is held ---------------------------------------------------------------------------------------------
 
     def _take(self, reading: Reading) -> None:
         before = self.held.get(reading.key)
-        now = Held(reading.resource_version, reading.object, reading.problems)
+        now = Held(reading.resource_version, reading.object, reading.problems, reading.revision)
         if before is not None and _is_same(before, now):
             self.held[reading.key] = now._replace(object=before.object)
         else:
@@ -189,13 +274,13 @@ class Reflector:
         self.heard_at = self._clock()
         if self.trouble:
             _log.info("%s: the API server answers again", self.resource.path)
-        self.trouble, self._failures = "", 0
+        self.trouble, self.is_forbidden, self._failures = "", False, 0
 
     async def _wait(self, error: SourceError, status: str, at_least: float = 0.0) -> None:
         _TROUBLE.labels(self.resource.kind.name, status).inc()
         if not self.trouble:
             _log.warning("%s: %s; what is known stays in force", self.resource.path, error)
-        self.trouble = str(error)
+        self.trouble, self.is_forbidden = str(error), status == str(_FORBIDDEN)
         self._failures += 1
         await asyncio.sleep(max(at_least, self._timing.wait_after(self._failures)))
 

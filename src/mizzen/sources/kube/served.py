@@ -24,11 +24,16 @@ class Resource(NamedTuple):
 
     kind: Kind
     version: str
+    namespace: str = ""
+    """Of one namespace alone."""
+    selector: str = ""
+    """Of these labels alone, as the server takes selectors in a query."""
 
     @property
     def path(self) -> str:
-        """The path of all objects in all namespaces."""
-        return f"{_root(self.kind.group)}/{self.version}/{self.kind.plural}"
+        """The path of the objects: of all namespaces, if not of one."""
+        inside = f"namespaces/{self.namespace}/" if self.namespace else ""
+        return f"{_root(self.kind.group)}/{self.version}/{inside}{self.kind.plural}"
 
     def path_to(self, namespace: str, name: str) -> str:
         """The path of one object."""
@@ -38,9 +43,10 @@ class Resource(NamedTuple):
     @property
     def query(self) -> Mapping[str, str]:
         """Leaves out what is never read: Helm keeps whole releases in Secrets."""
-        if self.kind.kind != "Secret":
-            return {}
-        return {"fieldSelector": ",".join(f"type!={name}" for name in _NOISE)}
+        query = {"labelSelector": self.selector} if self.selector else {}
+        if self.kind.kind == "Secret":
+            query["fieldSelector"] = ",".join(f"type!={name}" for name in _NOISE)
+        return query
 
 
 class _Version(msgspec.Struct, frozen=True):

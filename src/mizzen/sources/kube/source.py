@@ -8,16 +8,18 @@ comes; how old what is known has become is told by `age` and by metrics.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mizzen import observe
 from mizzen.api.kinds import Kind
 from mizzen.api.meta import Key, Object
 from mizzen.api.problems import Problem
+from mizzen.api.selectors import Selector
 from mizzen.errors import SourceError
 from mizzen.sources.batches import Batch, count_events
 from mizzen.sources.kube.client import METADATA, METADATA_LIST, Client
 from mizzen.sources.kube.reflector import Held, Reflector, Timing
+from mizzen.sources.kube.selection import Change, Selection, is_revisioned
 from mizzen.sources.kube.served import SERVED_KINDS, Resource, find_served
 from mizzen.sources.origins import Finding, Origin
 
@@ -29,6 +31,7 @@ _AGE = observe.Gauge(
 ORIGIN = Origin("kubernetes")
 """Where objects of an API server stand."""
 
+_NAMESPACE = "Namespace"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SETTLE = 0.5
 """Seconds for a CRD to be established after it was written."""
@@ -45,8 +48,11 @@ class KubeSource:
         kinds: tuple[Kind, ...] = SERVED_KINDS,
         timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
+        selection: Selection | None = None,
     ) -> None:
         self._client, self._kinds, self._clock = client, kinds, clock
+        self.selection = selection or Selection()
+        """Which objects are taken."""
         self._timing = timing or Timing()
         self._reflectors: dict[str, Reflector] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -81,8 +87,7 @@ class KubeSource:
 
     def resource_version(self, key: Key) -> str:
         """The version of an object that was seen last; empty where there is none."""
-        reflector = self._reflectors.get(key.kind)
-        held = reflector.held.get(key) if reflector else None
+        held = self._held(key)
         return held.resource_version if held else ""
 
     @contextlib.contextmanager
@@ -98,6 +103,13 @@ class KubeSource:
         """When the server last said something about a kind, by the source's clock; None if it never did."""
         reflector = self._reflectors.get(kind)
         return reflector.heard_at if reflector else None
+
+    def select(self, *, revisions: Iterable[str] | None = None, selectors: Iterable[Selector] | None = None) -> None:
+        """Take objects by these from now on; what is not said stays."""
+        if revisions is not None:
+            self._reselect(self.selection.set_revisions(revisions), is_revisioned)
+        if selectors is not None:
+            self._reselect(self.selection.set_selectors(selectors), _is_in_namespaces)
 
     def of_kind(self, kind: str) -> Iterator[Object]:
         """The objects of one kind."""
@@ -131,6 +143,23 @@ class KubeSource:
     def _changed(self, key: Key) -> None:
         self._dirty.add(key)
         self._wake.set()
+        if key.kind == _NAMESPACE:
+            held = self._held(key)
+            labels = held.object.metadata.labels if held is not None and held.object is not None else None
+            self._reselect(self.selection.see_namespace(key.name, labels), _is_in_namespaces)
+
+    def _reselect(self, change: Change, concerns: Callable[[Kind], bool]) -> None:
+        """Let go of what is no longer taken, and list what is taken now."""
+        for reflector in self._reflectors.values():
+            if concerns(reflector.resource.kind):
+                if change.shrinks:
+                    reflector.forget_unselected()
+                for part in change.parts:
+                    reflector.want(part)
+
+    def _held(self, key: Key) -> Held | None:
+        reflector = self._reflectors.get(key.kind)
+        return reflector.held.get(key) if reflector else None
 
     def _touched(self, key: Key) -> None:
         for told in list(self._listeners):
@@ -140,8 +169,7 @@ class KubeSource:
         sets: dict[Key, Object] = {}
         removes: list[Key] = []
         for key in sorted(self._dirty):
-            reflector = self._reflectors.get(key.kind)
-            held = reflector.held.get(key) if reflector else None
+            held = self._held(key)
             if held is not None and held.object is not None:
                 sets[key] = held.object
             elif key in self._told:
@@ -193,13 +221,21 @@ class KubeSource:
                     clock=self._clock,
                     timing=self._timing,
                     touched=self._touched,
+                    selection=self.selection,
                 )
                 reflector.held = known.pop(name, {})  # The same objects at another version.
                 self._reflectors[name] = reflector
-                self._tasks[name] = tasks.create_task(reflector.run(), name=resource.path)
+                self._tasks[name] = tasks.create_task(self._run(reflector), name=resource.path)
         for held in known.values():
             for key in held:
                 self._changed(key)
+
+    async def _run(self, reflector: Reflector) -> None:
+        """Namespaces are known before what is in them."""
+        spaces = self._reflectors.get(_NAMESPACE)
+        if spaces is not None and reflector.resource.kind.namespaced:
+            await spaces.listed.wait()
+        await reflector.run()
 
     async def _follow_crds(self, tasks: asyncio.TaskGroup) -> None:
         """Look again which kinds are served whenever CRDs have changed, once for those that change together."""
@@ -245,3 +281,7 @@ class KubeSource:
     async def _discover(self, tasks: asyncio.TaskGroup) -> None:
         before = {name: one.resource for name, one in self._reflectors.items()}
         self._set_kinds(await find_served(self._client, self._kinds, before), tasks)
+
+
+def _is_in_namespaces(kind: Kind) -> bool:
+    return kind.namespaced
