@@ -152,6 +152,18 @@ def test_what_is_not_selected_is_not_held():
     run(test)
 
 
+def test_a_source_that_starts_lists_each_kind_once():
+    async def test() -> None:
+        store = a_mesh(lag=0.2)
+        async with following(store, Selection(["blue"], [ON])):
+            await asyncio.sleep(60)
+            listed = [path for path, _ in store.asked]
+            assert len(listed) == len(set(listed))
+            assert not any("/namespaces/" in path for path in listed)
+
+    run(test)
+
+
 def test_one_namespace_that_is_selected_is_listed_alone_and_let_go_again():
     async def test() -> None:
         store, batches = a_mesh(), []
@@ -267,7 +279,7 @@ def _step(store: Store, source: KubeSource, chance: random.Random) -> None:
 def test_whatever_happens_a_source_has_what_one_would_have_that_starts_now(seed):
     async def test() -> None:
         chance = random.Random(seed)
-        store = Store(KNOWN, seed=seed, lag=0.2)
+        store = Store(KNOWN, page=1, seed=seed, lag=0.2)
         always = [Key("ConfigMap", "c", "x")]
         async with following(store, Selection(["blue"], always=always)) as source:
             for _ in range(120):
