@@ -15,6 +15,7 @@ test: system venv check
 
 test-kube: system venv
 	scripts/test-kube-parts
+	scripts/test-helm
 	$(PYTEST) tests/kube
 
 # The real istioctl against Mizzen. Needs Go; building istioctl costs six minutes of two cores, once.

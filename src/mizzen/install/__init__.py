@@ -9,7 +9,7 @@
     config_maps    the mesh config, what injection is told, dashboards
     control_plane  its Deployment, Service and what goes with them
     gateways       gateways that run beside it
-    crds       the mesh's kinds: CustomResourceDefinitions made from the Structs that we decode
+    crds           the mesh's kinds: CustomResourceDefinitions made from the Structs that we decode
 
 The folder `data` holds links into the Helm chart, `charts/mizzen`, whose templates make the same documents from the same
 values and rules. Everything here is pure: documents out, nothing is asked of a cluster.

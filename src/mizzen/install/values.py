@@ -19,7 +19,7 @@ from mizzen.install.identity import Identity
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _GATEWAYS, _GATEWAY_DEFAULTS = "gateways", "gatewayDefaults"
-_OPEN = ("meshConfig", "global.proxy.resources", "pilot.resources", "pilot.pdb", "pilot.seccompProfile")
+_OPEN = ("dashboards.labels", "meshConfig", "global.proxy.resources", "pilot.resources", "pilot.pdb", "pilot.seccompProfile")
 """Maps with defaults to which any other key may be added."""
 _OPEN_OF_GATEWAYS = ("resources", "podDisruptionBudget")
 
@@ -74,12 +74,12 @@ def lay_over(layers: Iterable[Tree]) -> Values:
 
 
 def merge(lower: Tree, upper: Tree) -> dict[str, Any]:
-    """`upper` over `lower`: maps merge, null removes, anything else replaces."""
+    """`upper` over `lower`: maps merge, anything else replaces; null removes, and stays for what may lie deeper yet."""
     merged = dict(lower)
     for key, value in upper.items():
         below = merged.get(key)
-        if value is None:
-            merged.pop(key, None)
+        if value is None and key in merged:
+            del merged[key]
         elif isinstance(value, Mapping):
             merged[key] = merge(below if isinstance(below, Mapping) else {}, value)
         else:
