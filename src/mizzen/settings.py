@@ -277,6 +277,19 @@ class Features(Group, frozen=True, kw_only=True):
     """Per cent of requests that are traced where nothing else says."""
 
 
+class Machines(Group, frozen=True, kw_only=True):
+    """Workloads outside Kubernetes that register themselves."""
+
+    register: Annotated[bool, Variable("PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION", parse_bool)] = True
+    """Whether a proxy that names a WorkloadGroup gets a WorkloadEntry of it."""
+    health: Annotated[bool, Variable("PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS", parse_bool)] = True
+    """Whether what agents say of their workload's health stands in its WorkloadEntry."""
+    validate_identity: Annotated[bool, Variable("ISTIO_WORKLOAD_ENTRY_VALIDATE_IDENTITY", parse_bool)] = True
+    """Whether a proxy must have proved the namespace and the service account of its WorkloadEntry."""
+    grace: Annotated[float, Variable("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", parse_duration)] = 10.0
+    """Seconds that a workload has to come back before its WorkloadEntry is removed."""
+
+
 class KeySets(Group, frozen=True, kw_only=True):
     """The key sets (JWKS) of token issuers, which the control plane fetches from where users say."""
 
@@ -344,6 +357,7 @@ class Settings(Group, frozen=True, kw_only=True):
     http: Http = Http()
     injection: Injection = Injection()
     features: Features = Features()
+    machines: Machines = Machines()
     key_sets: KeySets = KeySets()
     instance: Instance = Instance()
     leadership: Leadership = Leadership()

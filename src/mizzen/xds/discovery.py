@@ -25,7 +25,8 @@ from mizzen.xds.generator import Generator
 from mizzen.xds.identity import Authenticator, Credentials, Refused
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import Pusher, Throttle
-from mizzen.xds.requests import Received, decode_request
+from mizzen.xds.registration import NoRegistrar, Registrar, read_health
+from mizzen.xds.requests import Received, Request, decode_request
 from mizzen.xds.responses import Responses
 from mizzen.xds.roots import Roots
 from mizzen.xds.session import DeltaSession, SotwSession
@@ -56,6 +57,8 @@ class Discovery:
     ) -> None:
         self.console: Console = NoConsole()
         """Who answers debug requests; whoever knows the control plane's state sets it before anything is served."""
+        self.registrar: Registrar = NoRegistrar()
+        """Who is told of every proxy; set likewise."""
         self._parse_node = parse_node
         self._authenticator = authenticator
         self._settings = settings.xds
@@ -105,19 +108,26 @@ class Discovery:
         if first is None:
             return
         connection = self._connect(first, identities, address, delta)
+        try:
+            await self.registrar.admit(connection)
+            connection.stream.take(first.request)
+            # This frame lives as long as the stream; what a client said it holds, and its whole node, need not.
+            del first
+            await self._serve_connection(connection, context, answers)
+        finally:
+            self.registrar.leave(connection)
+            connection.stream.leave()
+
+    async def _serve_connection(self, connection: Connection, context: Context, answers: DebugAnswers) -> None:
         _log.info("ADS: new connection for node:%s", connection.id)
         metrics.CONNECTED.labels(connection.version).inc()
         self.connections.add(connection)
         try:
-            connection.stream.take(first.request)
-            # This frame lives as long as the stream; what a client said it holds, and its whole node, need not.
-            del first
             await connection.stream.run(lambda: _read(context), context.write, answers.answer)
         finally:
-            connection.stream.leave()
             self.connections.remove(connection)
             metrics.CONNECTED.labels(connection.version).dec()
-            _log.info('ADS: "%s" %s terminated', address, connection.id)
+            _log.info('ADS: "%s" %s terminated', connection.address, connection.id)
 
     async def _authenticate(self, context: Context, address: str) -> Sequence[Identity]:
         secure = _is_secure(context)
@@ -167,7 +177,12 @@ class Discovery:
         served = self._served if proved is not None else self._served_to_anybody
         connection_id = self.connections.next_id(proxy)
         session = (DeltaSession if delta else SotwSession)(self.responses, served, f"{connection_id}/")
-        return Connection(
+
+        def take_health(request: Request) -> None:
+            self.registrar.hear(connection, read_health(request))
+
+        stream = Stream(connection_id, proxy, session, self._roots, self._throttle, self._pace, take_health)
+        connection = Connection(
             id=connection_id,
             proxy=proxy,
             version=str((node.get("metadata") or {}).get("ISTIO_VERSION", "unknown")),
@@ -176,8 +191,9 @@ class Discovery:
             delta=delta,
             identity=proved,
             session=session,
-            stream=Stream(connection_id, proxy, session, self._roots, self._throttle, self._pace),
+            stream=stream,
         )
+        return connection
 
     def _identify(self, proxy: Proxy, identities: Sequence[Identity]) -> Identity | None:
         """The identity that fits the node; None where nothing was proved or, on request, nothing is compared."""

@@ -14,7 +14,14 @@ from mizzen.errors import SessionError
 from mizzen.model.proxy import Proxy
 from mizzen.model.spiffe import Identity
 
-Code = Literal["INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"]
+Code = Literal[
+    "INVALID_ARGUMENT",
+    "UNAUTHENTICATED",
+    "PERMISSION_DENIED",
+    "FAILED_PRECONDITION",
+    "RESOURCE_EXHAUSTED",
+    "UNAVAILABLE",
+]
 
 
 class Refused(SessionError):

@@ -42,6 +42,8 @@ Write = Callable[[bytes], Awaitable[None]]
 """Returns when the transport has taken the message."""
 AnswerDebug = Callable[[Request], Awaitable[bytes]]
 """The whole response to a request of a debug type."""
+TakeHealth = Callable[[Request], None]
+"""Takes what an agent says of its workload's health."""
 
 
 class Stream:
@@ -56,6 +58,7 @@ class Stream:
         "_receiver",
         "_roots",
         "_session",
+        "_take_health",
         "_throttle",
         "_timer",
         "_unfinished",
@@ -65,7 +68,14 @@ class Stream:
     )
 
     def __init__(
-        self, connection_id: str, proxy: Proxy, session: Session, roots: Roots, throttle: Throttle, pace: Pace
+        self,
+        connection_id: str,
+        proxy: Proxy,
+        session: Session,
+        roots: Roots,
+        throttle: Throttle,
+        pace: Pace,
+        take_health: TakeHealth | None = None,
     ) -> None:
         self._id = connection_id
         self._proxy = proxy
@@ -73,6 +83,7 @@ class Stream:
         self._roots = roots
         self._throttle = throttle
         self._pace = pace
+        self._take_health = take_health
         self._followed: dict[str, tuple[Asks, tuple[Followed, ...]]] = {}
         self._pending: Push | None = None
         self._unfinished: Push | None = None
@@ -146,6 +157,8 @@ class Stream:
     def take(self, request: Request) -> None:
         """Take one request; what it makes due is sent by `run`."""
         if request.type_url == kinds.HEALTH:
+            if self._take_health is not None:
+                self._take_health(request)
             return
         outcome = self._session.receive(request)
         if outcome is Outcome.UNSERVED:
