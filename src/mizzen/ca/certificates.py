@@ -194,7 +194,8 @@ def _key_identifier(certificate: x509.Certificate) -> bytes | None:
         return None
 
 
-def _general_name(name: str) -> x509.GeneralName:
+def general_name(name: str) -> x509.GeneralName:
+    """A URI, an address or a DNS name, by its form."""
     if "://" in name:
         return x509.UniformResourceIdentifier(name)
     with contextlib.suppress(ValueError):
@@ -234,7 +235,7 @@ def build_leaf(
         issuer_id = signer.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
         issuer_key = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id.value)
     usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-    alternatives = x509.SubjectAlternativeName([*map(_general_name, names), *_record_name(record)])
+    alternatives = x509.SubjectAlternativeName([*map(general_name, names), *_record_name(record)])
     builder = _builder(subject, signer.certificate.subject, key, now - BACKDATE, min(end, signer.expiry))
     builder = builder.add_extension(issuer_key, critical=False)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -39,6 +39,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """`certificate` or `token`."""
     pod: str = ""
     """The pod that its token is bound to; empty where nothing proves one."""
+    pod_uid: str = ""
+    node: str = ""
+    """Where that pod runs, if the token says so."""
 
 
 class Authenticator(Protocol):
@@ -91,7 +94,13 @@ class TokenAuthenticator:
             raise AuthorityError("no bearer token")
         account = await self._verifier.verify(token)
         identity = Identity(self._trust_domain(), account.namespace, account.name)
-        return Caller(identities=(format_spiffe(identity),), method="token", pod=account.pod)
+        return Caller(
+            identities=(format_spiffe(identity),),
+            method="token",
+            pod=account.pod,
+            pod_uid=account.pod_uid,
+            node=account.node,
+        )
 
 
 class FirstAuthenticator:

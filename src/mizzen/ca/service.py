@@ -1,15 +1,16 @@
 """`istio.v1.auth.IstioCertificateService/CreateCertificate`, as pilot-agent calls it, with Istio's metrics.
 
 In: a gRPC call with a certificate request, on any of the servers that the handler is added to. Out: the chain from
-the authority, for the identities that the authenticator has found, or the status code that Istio would give.
-A caller may not ask for somebody else's certificate (`ImpersonatedIdentity`): that is refused.
+whoever signs, for the identities that the authenticator has found, or the status code that Istio would give.
+A caller gets somebody else's certificate (`ImpersonatedIdentity`) only where the control plane knows a reason for that.
 """
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
+import msgspec
 
 from mizzen import observe, protos
 from mizzen.ca import certificates
@@ -41,6 +42,7 @@ _CHAIN_EXPIRY = observe.Gauge(
 )
 _CHAIN_REMAINING = observe.Gauge("citadel_server_cert_chain_expiry_seconds", "Seconds until the signing chain expires.")
 
+_IMPERSONATED = "ImpersonatedIdentity"
 _CODES = {"CSR_ERROR": grpc.StatusCode.INVALID_ARGUMENT, "TTL_ERROR": grpc.StatusCode.INVALID_ARGUMENT}
 
 
@@ -75,15 +77,59 @@ async def _describe_nobody(_: Caller, __: Call) -> str:
     return ""
 
 
+Impersonate = Callable[[Caller, str], None]
+"""Raises AuthorityError unless the caller may have the certificate of that identity."""
+
+
+def _impersonate_nobody(_: Caller, __: str) -> None:
+    raise AuthorityError("no account is trusted with certificates of others")
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A certificate that is asked for, by somebody who has proved that it is theirs to have."""
+
+    request: str
+    identities: tuple[str, ...]
+    seconds: float = 0.0
+    """Of life; 0 leaves that to whoever signs."""
+    record: str = ""
+    signer: str = ""
+    """The signer that the caller asks for, where there are several."""
+
+
+class Issuer(Protocol):
+    """Whoever signs."""
+
+    async def issue(self, order: Order) -> tuple[str, ...]:
+        """Leaf, each intermediate, and the bundle of roots as one text; raises IssueError."""
+        ...
+
+
+class OwnIssuer:
+    """Signs by the authority itself."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    async def issue(self, order: Order) -> tuple[str, ...]:
+        """The chain; there is but one signer, whichever is asked for."""
+        return self._authority.issue(order.request, order.identities, order.seconds, order.record)
+
+
 class CertificateService:
     """Answers certificate requests."""
 
     def __init__(
-        self, authority: Authority, authenticator: Authenticator, describe: Describe = _describe_nobody
+        self,
+        issuer: Issuer,
+        authenticator: Authenticator,
+        describe: Describe = _describe_nobody,
+        impersonate: Impersonate = _impersonate_nobody,
     ) -> None:
-        self._authority = authority
+        self._issuer = issuer
         self._authenticator = authenticator
         self._describe = describe
+        self._impersonate = impersonate
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The handler to add to a grpc.aio server."""
@@ -104,18 +150,33 @@ class CertificateService:
             _AUTHENTICATION_FAILURES.inc()
             _log.warning("certificate request from %s refused: %s", call.peer, error)
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "request authenticate failure")
-        if "ImpersonatedIdentity" in request.metadata.fields:
-            _ID_ERRORS.inc()
-            _log.warning("%s asked for somebody else's certificate", caller.identities[0])
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "request impersonation authentication failure")
-        record = await self._describe(caller, call)
+        order = Order(
+            request=request.csr,
+            identities=caller.identities,
+            seconds=request.validity_duration,
+            signer=_text(request, "CertSigner"),
+        )
+        if _IMPERSONATED in request.metadata.fields:
+            other = _text(request, _IMPERSONATED)
+            await self._check_impersonation(caller, other, context)
+            order = msgspec.structs.replace(order, identities=(other,))
+        else:
+            order = msgspec.structs.replace(order, record=await self._describe(caller, call))
         try:
-            chain = self._authority.issue(request.csr, caller.identities, request.validity_duration, record)
+            chain = await self._issuer.issue(order)
         except IssueError as error:
-            await self._refuse(error, caller.identities[0], context)
+            await self._refuse(error, order.identities[0], context)
         _ISSUED.inc()
-        _log.info("issued a certificate to %s", caller.identities[0])
+        _log.info("issued a certificate to %s", order.identities[0])
         return _auth.IstioCertificateResponse(cert_chain=chain)
+
+    async def _check_impersonation(self, caller: Caller, other: str, context: Any) -> None:
+        try:
+            self._impersonate(caller, other)
+        except AuthorityError as error:
+            _ID_ERRORS.inc()
+            _log.warning("%s asked for the certificate of %r: %s", caller.identities[0], other, error)
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "request impersonation authentication failure")
 
     async def _refuse(self, error: IssueError, identity: str, context: Any) -> None:
         if error.kind == "CSR_ERROR":
@@ -124,3 +185,9 @@ class CertificateService:
         _log.warning("no certificate for %s: %s", identity, error)
         code = _CODES.get(error.kind, grpc.StatusCode.INTERNAL)
         await context.abort(code, f"CSR signing error ({error})")
+
+
+def _text(request: Any, name: str) -> str:
+    """A text of the request's metadata; empty for anything else."""
+    fields = request.metadata.fields
+    return str(fields[name].string_value) if name in fields else ""

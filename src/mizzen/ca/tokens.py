@@ -207,11 +207,16 @@ def read_key_id(token: str) -> str | None:
 
 def peek_issuer(token: str) -> object:
     """The issuer that a token claims, before anything is believed of it."""
+    return peek_claims(token).get("iss")
+
+
+def peek_claims(token: str) -> Mapping[str, Any]:
+    """What a token claims, none of it to be believed; for whoever holds it."""
     try:
         claims: Any = jwt.decode(token, options=_NOTHING)
     except (jwt.PyJWTError, ValueError) as error:
         raise AuthorityError("the token is malformed") from error
-    return claims.get("iss") if isinstance(claims, dict) else None
+    return claims if isinstance(claims, dict) else {}
 
 
 def check_signature(token: str, key: PublicKey, *algorithms: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from mizzen import observe, settings
 from mizzen.ca import serving
 from mizzen.ca.identity import Authenticator
-from mizzen.ca.service import CertificateService, watch_expiry
+from mizzen.ca.service import watch_expiry
 from mizzen.compile import resource, snapshot
 from mizzen.control import callers, controlz, http
 from mizzen.control.authority import KeptAuthority, RunningAuthority, keep_serving_certificate, open_authority
@@ -31,6 +31,7 @@ from mizzen.control.debug.pages import build_console
 from mizzen.control.debug.streams import DebugStreams
 from mizzen.control.in_force import InForce
 from mizzen.control.inputs import Inputs
+from mizzen.control.issuing import build_certificate_service
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Options
 from mizzen.control.peer_records import PeerRecords
@@ -143,7 +144,15 @@ class ControlPlane:
         self._tracer = Tracer(self.engine, self.discovery.connections, self.inputs.places)
         self._site = site.Site(site.build_console(self.discovery, lambda: self.inputs.findings), self._tracer)
         describe = PeerRecords(self.engine, lambda: self.discovery.pusher.ready).describe
-        certificates = CertificateService(self.authority, authenticator, describe)
+        certificates = build_certificate_service(
+            self.authority,
+            authenticator,
+            describe,
+            cluster=self.cluster,
+            mesh=lambda: self._mesh.config,
+            config=config.authority,
+            clock=clock,
+        )
         self._server = Server([self.discovery.handler(), certificates.handler()], config.xds)
         self._ports = Ports()
         if not (verifier or issuer or reviews) and options.secure is not None:

@@ -13,9 +13,11 @@ from mizzen import observe, protos, settings
 from mizzen.ca import certificates, service, serving, tokens
 from mizzen.ca.authority import Authority, start_self_signed
 from mizzen.ca.identity import Call, Caller, CertificateAuthenticator, FirstAuthenticator, TokenAuthenticator
+from mizzen.errors import AuthorityError
 
 DAY = 86_400.0
 CART = "spiffe://cluster.local/ns/shop/sa/cart"
+NEIGHBOUR = "spiffe://cluster.local/ns/shop/sa/neighbour"
 HOST = "istiod.istio-system.svc"
 METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 KEY = tokens.generate_key()
@@ -25,6 +27,11 @@ CONFIG = settings.Authority(root_overlap=100.0)
 
 async def describe(caller: Caller, _: Call) -> str:
     return f"who is {caller.identities[0]} of {caller.pod};by {caller.method}"
+
+
+def impersonate(caller: Caller, other: str) -> None:
+    if (caller.identities[0], caller.pod_uid, other) != (CART, "uid-0", NEIGHBOUR):
+        raise AuthorityError("not for you")
 
 
 class Mesh:
@@ -38,7 +45,7 @@ class Mesh:
         self.authority = Authority(state, CONFIG, self.clock, fresh=True)
         self.certificate = serving.ServingCertificate(self.authority, (HOST,), self.clock)
         verifier = tokens.KeyTokenVerifier([KEY.public_key()], self.clock)
-        authenticator = FirstAuthenticator(
+        self.authenticator = authenticator = FirstAuthenticator(
             (
                 CertificateAuthenticator(lambda: frozenset({"cluster.local"})),
                 TokenAuthenticator(verifier, lambda: "cluster.local"),
@@ -46,13 +53,17 @@ class Mesh:
         )
         self.server = grpc.aio.server()
         self.server.add_generic_rpc_handlers(
-            [service.CertificateService(self.authority, authenticator, describe).handler()]
+            [
+                service.CertificateService(
+                    service.OwnIssuer(self.authority), authenticator, describe, impersonate
+                ).handler()
+            ]
         )
         self.token_port = self.server.add_secure_port("127.0.0.1:0", self.certificate.credentials(mutual=False))
         self.mutual_port = self.server.add_secure_port("127.0.0.1:0", self.certificate.credentials(mutual=True))
 
     def token(self, lifetime: float = 3600.0) -> str:
-        account = tokens.ServiceAccount(namespace="shop", name="cart", pod="cart-0")
+        account = tokens.ServiceAccount(namespace="shop", name="cart", pod="cart-0", pod_uid="uid-0")
         return tokens.TokenIssuer(KEY, self.clock).issue(account, lifetime=lifetime)
 
     async def ask(self, port: int, request, token: str = "", roots: bytes = b"", identity=(None, None)):
@@ -124,10 +135,32 @@ async def test_caller_without_credentials_is_refused(mesh: Mesh) -> None:
     assert counters()["citadel_server_authentication_failure_count"] - before == 3
 
 
-async def test_impersonation_is_refused(mesh: Mesh) -> None:
-    asked = request(metadata={"ImpersonatedIdentity": "spiffe://cluster.local/ns/bank/sa/vault"})
+@pytest.mark.parametrize("other", ["spiffe://cluster.local/ns/bank/sa/vault", "", None, 3])
+async def test_impersonation_is_refused(mesh: Mesh, other: object) -> None:
+    asked = request(metadata={"ImpersonatedIdentity": other})
     code, details = await refusal(mesh, asked, mesh.token())
     assert (code, details) == (grpc.StatusCode.UNAUTHENTICATED, "request impersonation authentication failure")
+
+
+async def test_who_may_have_anothers_certificate_gets_that_and_no_record_of_itself(mesh: Mesh) -> None:
+    asked = request(make_request(names=(CART,)), metadata={"ImpersonatedIdentity": NEIGHBOUR})
+    chain, roots = read_chain((await mesh.ask(mesh.token_port, asked, mesh.token())).cert_chain)
+    assert verify_chain(chain, roots, mesh.clock()) == [NEIGHBOUR]
+    names = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert list(names) == [x509.UniformResourceIdentifier(NEIGHBOUR)]
+
+
+async def test_nobody_may_have_anothers_certificate_unless_that_is_set_up(mesh: Mesh) -> None:
+    closed = service.CertificateService(service.OwnIssuer(mesh.authority), mesh.authenticator)
+    mesh.server = grpc.aio.server()
+    mesh.server.add_generic_rpc_handlers([closed.handler()])
+    mesh.token_port = mesh.server.add_secure_port("127.0.0.1:0", mesh.certificate.credentials(mutual=False))
+    await mesh.server.start()
+    try:
+        asked = request(metadata={"ImpersonatedIdentity": NEIGHBOUR})
+        assert (await refusal(mesh, asked, mesh.token()))[0] == grpc.StatusCode.UNAUTHENTICATED
+    finally:
+        await mesh.server.stop(None)
 
 
 async def test_bad_request_and_long_life_are_invalid_arguments(mesh: Mesh) -> None:
