@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from mizzen.cli import targets
+from mizzen.cli import clusters, targets
 from mizzen.errors import MizzenError, UsageError
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
@@ -28,7 +28,7 @@ class Live(NamedTuple):
 
 def read(kubeconfig: str, context: str, environment: Mapping[str, str] = os.environ) -> Live | None:
     """None where neither a cluster nor a local mesh is at hand. Raises MizzenError for one that cannot be read."""
-    path = _find_kubeconfig(kubeconfig, environment)
+    path = clusters.find_kubeconfig(kubeconfig, environment)
     if path is not None:
         return Live(documents=_list(path, context))
     if context:
@@ -37,15 +37,6 @@ def read(kubeconfig: str, context: str, environment: Mapping[str, str] = os.envi
         return Live(paths=targets.read_state("").manifests)
     except MizzenError:
         return None
-
-
-def _find_kubeconfig(flag: str, environment: Mapping[str, str]) -> pathlib.Path | None:
-    """The file of the flag, the first that KUBECONFIG names and that exists, or the one at home."""
-    if flag:
-        return pathlib.Path(flag)
-    named = [pathlib.Path(part) for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
-    home = pathlib.Path(environment.get("HOME", "/")) / ".kube" / "config"
-    return next((path for path in named or [home] if path.exists()), None)
 
 
 def _list(path: pathlib.Path, context: str) -> tuple[Mapping[str, Any], ...]:
