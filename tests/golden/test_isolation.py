@@ -11,7 +11,7 @@ from typing import Any
 
 import golden
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mizzen.api.decode import decode_object
@@ -168,6 +168,18 @@ def described(db: Engine) -> str:
     return "; ".join(f"{function.__qualname__}: {error!r}" for (function, _), error in db.failures.items())
 
 
+def service(*ports: dict[str, Any]) -> dict[str, Any]:
+    """A Service of a pod of the good mesh."""
+    metadata = {"name": "the-bad-one", "namespace": "pay"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"selector": {"app": "payments"}, "ports": [*ports]},
+    }
+
+
+@example(service({"name": "https", "port": 443, "targetPort": -1}))
 @pytest.mark.timeout(3600)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(bad_objects())

@@ -14,7 +14,7 @@ from mizzen.api.networking.workload_entry import WorkloadEntry
 from mizzen.incremental import Engine, query
 from mizzen.model import endpoints, workloads
 from mizzen.model.proxy import Labels, Proxy
-from mizzen.model.services import Port, Service, namespace_services
+from mizzen.model.services import Port, Service, is_port, namespace_services
 
 _UNTRANSLATED = "experimental.istio.io/disable-gateway-port-translation"
 
@@ -113,10 +113,10 @@ def _number(port: Port, named: dict[str, int]) -> int | None:
 
 
 def _distinct(service: Service, ports: Iterator[tuple[Port, int | None]]) -> Iterator[ServiceTarget]:
-    """One target for each target port and protocol; the first service port wins. Ports without a target are none."""
+    """One target for each target port and protocol; the first service port wins. Without a port to go to it is none."""
     seen = set()
     for port, number in ports:
-        if number and (number, port.protocol) not in seen:
+        if number is not None and is_port(number) and (number, port.protocol) not in seen:
             seen.add((number, port.protocol))
             yield ServiceTarget(service, port, number)
 
