@@ -1,9 +1,11 @@
 """Istio's own agent, as Mizzen's injector starts it, at Mizzen's control plane; its Envoy is upstream's."""
 
 import contextlib
+import http.server
 import json
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +37,7 @@ def cart(mesh: Mesh, plane: Plane) -> Workload:
     cart.capture()
     cart.start_istio_agent(SECRET_TTL="60s", SECRET_GRACE_PERIOD_RATIO="0.95")
     cart.until_ready()
+    mesh.tell_endpoints("cart")
     return cart
 
 
@@ -66,13 +69,11 @@ def test_plain_requests_are_refused_where_mutual_tls_is_strict(mesh: Mesh, web: 
     }
     mesh.apply(policy, "peerauthentications")
     # The bridge's own side has no sidecar.
-    assert eventually_blocking(lambda: not _is_answered(mesh, cart.place.address), 60, every=0.2)
+    assert eventually_blocking(lambda: not _is_answered(cart.place.address), 60, every=0.2)
     assert web.get("cart")["code"] == 200
 
 
-def _is_answered(mesh: Mesh, address: str) -> bool:
-    import urllib.request
-
+def _is_answered(address: str) -> bool:
     try:
         with urllib.request.urlopen(f"http://{address}/", timeout=10) as answer:
             return answer.status == 200
@@ -175,8 +176,6 @@ def _with_header(mesh: Mesh, web: Workload) -> str:
 
 @contextlib.contextmanager
 def _serving(host: str, content: bytes) -> Iterator[str]:
-    import http.server
-
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)

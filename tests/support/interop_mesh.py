@@ -11,7 +11,7 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import istio_programs
@@ -26,17 +26,25 @@ from pod_net import PROXY_UID, Network, Pod, Process
 from tcp_gate import Gate
 
 from mizzen.agent.binaries import find_envoy
+from mizzen.api.kube.data import ConfigMap
 from mizzen.api.kube.pods import Container
 from mizzen.api.kube.pods import Pod as PodObject
 from mizzen.api.scalars import decode_scalar
 from mizzen.inject.pod import inject_pod
 from mizzen.inject.values import InjectionConfig
+from mizzen.install.config_maps import mesh_config
+from mizzen.install.values import lay_over
 from mizzen.local.pods import containers, volumes
 
 NAMESPACE = "shop"
-_APP = pathlib.Path(__file__).with_name("interop_app.py")
+APP = pathlib.Path(__file__).with_name("interop_app.py")
 _MACHINE = containers.Machine(cpus=1, memory_bytes=1 << 30)
-_PLURALS = {"Pod": "pods", "Service": "services", "ServiceAccount": "serviceaccounts", "EndpointSlice": "endpointslices"}
+_PLURALS = {
+    "Pod": "pods",
+    "Service": "services",
+    "ServiceAccount": "serviceaccounts",
+    "EndpointSlice": "endpointslices",
+}
 
 
 class Workload:
@@ -135,18 +143,21 @@ class Mesh:
     def apply(self, document: dict[str, Any], plural: str = "") -> dict[str, Any]:
         return self.bed.apply(path_of(document, plural or _PLURALS[document["kind"]]), document)
 
+    def remove(self, document: dict[str, Any], plural: str) -> None:
+        self.bed.call("DELETE", path_of(document, plural))
+
     def lookup(self, key: Any) -> Any:
         """What volumes ask for: the root that everybody is told."""
         document = {"metadata": {"name": key.name, "namespace": key.namespace}}
         if key.name != "istio-ca-root-cert":
             return None
-        from mizzen.api.kube.data import ConfigMap
-
         return msgspec.convert({**document, "data": {"root-cert.pem": self.root.pem.decode()}}, ConfigMap)
 
     def token(self, workload: Workload, audience: str) -> str:
-        account = workload.injected.spec.service_account_name
-        path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
+        return self.token_of(NAMESPACE, workload.injected.spec.service_account_name, audience)
+
+    def token_of(self, namespace: str, account: str, audience: str) -> str:
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
         spec = {"audiences": [audience], "expirationSeconds": 3600}
         return str(self.bed.call("POST", path, {"spec": spec})["status"]["token"])
 
@@ -154,12 +165,10 @@ class Mesh:
         """The cluster's address of a Service."""
         return str(self.bed.call("GET", f"/api/v1/namespaces/{NAMESPACE}/services/{host}")["spec"]["clusterIP"])
 
-    def workload(
-        self, name: str, app: str, config: InjectionConfig | None = None, **proxy_metadata: str
-    ) -> Workload:
+    def workload(self, name: str, app: str, config: InjectionConfig | None = None, **proxy_metadata: str) -> Workload:
         """A pod of an application, injected, with its Service."""
         place = self.network.pod(name)
-        place.name_hosts({HOST: self.network.host})
+        place.name_hosts({HOST: self.network.host, f"istiod-mizzen.{HOST.partition('.')[2]}": self.network.other})
         settings = {
             "binaryPath": str(find_envoy("", "")),
             "concurrency": 1,
@@ -182,7 +191,8 @@ class Mesh:
                 "containers": [{"name": app, "image": app, "ports": [{"containerPort": 80}], "readinessProbe": probe}],
             },
         }
-        outcome = inject_pod(raw, config=config)
+        config = config or InjectionConfig()
+        outcome = inject_pod(raw, config=config, mesh=mesh_config(lay_over([{"revision": config.revision}])))
         assert outcome.injected, outcome
         status = {"phase": "Running", "podIP": place.address, "podIPs": [{"ip": place.address}]}
         status["conditions"] = [{"type": "Ready", "status": "True"}]
@@ -190,19 +200,24 @@ class Mesh:
         injected = msgspec.convert({**outcome.pod, "status": status}, PodObject, dec_hook=decode_scalar)
         made = self.workloads[name] = Workload(self, name, injected, place)
         made.lay_volumes()
-        place.start(sys.executable, _APP, "serve", 80, name, log="application")
-        self._tell_endpoints(app)
+        place.start(sys.executable, APP, "serve", 80, name, log="application")
+        self.apply(service(NAMESPACE, app))
         return made
 
     def _make(self, app: str, pod: dict[str, Any], status: dict[str, Any]) -> None:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": app, "namespace": NAMESPACE}}
         self.apply(account)
-        self.apply(service(NAMESPACE, app))
         self.apply(pod)
         path = path_of(pod, "pods") + "/status"
         self.bed.call("PATCH", path, {"status": status}, kind="application/merge-patch+json")
 
-    def _tell_endpoints(self, app: str) -> None:
+    def withdraw(self, workload: Workload) -> None:
+        """Take a pod from its Service, as happens to one that ends."""
+        del self.workloads[workload.name]
+        self.tell_endpoints(workload.injected.metadata.labels["app"])
+
+    def tell_endpoints(self, app: str) -> None:
+        """That the application's pods are ready."""
         pods = [one for one in self.workloads.values() if one.injected.metadata.labels["app"] == app]
         endpoints = [
             {
@@ -264,8 +279,27 @@ def running(bed: Bed, network: Network, folder: pathlib.Path) -> Iterator[Mesh]:
         mesh.end()
 
 
-def outcomes(log: str) -> list[Mapping[str, Any]]:
-    """What the calling application has met so far."""
-    return [json.loads(line) for line in log.splitlines() if line.endswith("}")]
+class Calls:
+    """Requests without end from a pod to the application behind an address, and what each of them met."""
 
+    def __init__(self, workload: Workload, address: str) -> None:
+        self._process = workload.place.start(sys.executable, APP, "call", f"http://{address}/", log="calls")
 
+    @property
+    def all(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._process.log.splitlines() if line.endswith("}")]
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        return [one for one in self.all if one["code"] != 200]
+
+    def last_names(self, count: int) -> set[str]:
+        """Who answered the last requests."""
+        return {one.get("name", "") for one in self.all[-count:]}
+
+    def until_since(self, begun: float, count: int) -> None:
+        """Wait until so many were made after a moment."""
+        eventually_blocking(lambda: sum(one["at"] > begun for one in self.all) >= count, 120, every=0.2)
+
+    def end(self) -> None:
+        self._process.kill()

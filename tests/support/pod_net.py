@@ -14,6 +14,10 @@ import subprocess
 from collections.abc import Iterator, Mapping
 
 PROXY_UID = 1337
+_ROOM = f"""
+mount -t tmpfs none /var/lib && mkdir -p /var/lib/istio/data && chown {PROXY_UID} /var/lib/istio/data && exec "$@"
+"""
+"""A volume at the place where Istio's agent keeps data, which no option moves; only the process itself sees it."""
 _numbers = itertools.count()
 
 
@@ -28,12 +32,22 @@ class Process:
         self._log = log
         with log.open("ab") as stream:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=environ, cwd=folder, process_group=0
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=environ,
+                cwd=folder,
+                process_group=0,
             )
 
     @property
     def log(self) -> str:
         return self._log.read_text(errors="replace")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def is_running(self) -> bool:
@@ -82,7 +96,7 @@ class Pod:
 
     def _command(self, command: tuple[object, ...], uid: int) -> list[str]:
         become = ("setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups") if uid else ()
-        return ["ip", "netns", "exec", self._namespace, *become, *map(str, command)]
+        return ["ip", "netns", "exec", self._namespace, "sh", "-c", _ROOM, "sh", *become, *map(str, command)]
 
     def start(self, *command: object, uid: int = 0, environ: Mapping[str, str] | None = None, log: str = "") -> Process:
         """A process that runs until it ends, or the network does."""
@@ -121,14 +135,14 @@ class Pod:
 
 
 class Network:
-    """The bridge; `host` is the address of whoever runs on this machine."""
+    """The bridge; `host` and `other` are addresses of whoever runs on this machine."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        number = os.getpid() % 200 * 1 + next(_numbers)
+        number = os.getpid() % 200 + next(_numbers)
         self.name = f"mzt{os.getpid() % 100000}{chr(ord('a') + number % 26)}"
         self._prefix = f"10.{211 + number // 250 % 20}.{number % 250}"
-        self.host = f"{self._prefix}.1"
+        self.host, self.other = f"{self._prefix}.1", f"{self._prefix}.2"
         self.pods: dict[str, Pod] = {}
 
     def pod(self, name: str) -> Pod:
@@ -138,7 +152,8 @@ class Network:
 
     def start(self) -> None:
         _ip("link", "add", self.name, "type", "bridge")
-        _ip("address", "add", f"{self.host}/24", "dev", self.name)
+        for address in (self.host, self.other):
+            _ip("address", "add", f"{address}/24", "dev", self.name)
         _ip("link", "set", self.name, "up")
 
     def end(self) -> None:

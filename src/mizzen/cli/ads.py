@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mizzen.cli import ads_caller
 from mizzen.errors import MizzenError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ CONFIG_DUMP = "istio.io/debug/config_dump"
 PAGE = "istio.io/debug"
 
 _METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
-_NODE = {"id": "debug~0.0.0.0~mizzen~cluster.local", "metadata": {"GENERATOR": "event"}}
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,8 @@ def ask(access: Access, type_url: str, *names: str) -> Any:
     from mizzen import protos
 
     discovery = protos.package("envoy.service.discovery.v3")
-    node = protos.from_json(protos.message_class("envoy.config.core.v3.Node"), _NODE)
+    caller = ads_caller.build_node(token=_token(access), chain=_chain(access))
+    node = protos.from_json(protos.message_class("envoy.config.core.v3.Node"), caller)
     request = discovery.DiscoveryRequest(node=node, type_url=type_url, resource_names=names)
     with _channel(access) as channel:
         method: Any = channel.stream_stream(_METHOD)  # The stubs know no method in bytes.
@@ -72,8 +73,16 @@ def _describe(access: Access, failed: Any) -> str:
 
 
 def _metadata(access: Access) -> tuple[tuple[str, str], ...]:
-    token = _read(access.token).decode().strip() if access.token else ""
+    token = _token(access)
     return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def _token(access: Access) -> str:
+    return _read(access.token).decode().strip() if access.token else ""
+
+
+def _chain(access: Access) -> bytes:
+    return _read(str(pathlib.Path(access.certificates) / "cert-chain.pem")) if access.certificates else b""
 
 
 def _channel(access: Access) -> "grpc.Channel":
@@ -85,7 +94,7 @@ def _channel(access: Access) -> "grpc.Channel":
     key = chain = None
     if access.certificates:
         folder = pathlib.Path(access.certificates)
-        key, chain = _read(str(folder / "key.pem")), _read(str(folder / "cert-chain.pem"))
+        key, chain = _read(str(folder / "key.pem")), _chain(access)
     roots, name = _expected(access)
     if name:
         options.append(("grpc.ssl_target_name_override", name))

@@ -1,0 +1,153 @@
+"""What Istio's proxy image would get: dialect `istio` through Istio's own agent, in both variants of ADS.
+
+Upstream's Envoy cannot take it, as it lacks Istio's filters. So one pod's agent has no Envoy, and the test asks in its
+place; another has one, and what it refuses shows that nothing but those filters is in the way.
+"""
+
+import json
+import re
+
+import adsclient
+import pytest
+from adsclient import Answer, Client
+from eventually import eventually_blocking
+from interop_mesh import Mesh, Workload
+from istio_programs import Plane
+
+from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, NAME_TABLE, ROUTE
+
+ISTIOS_OWN = {"istio.metadata_exchange", "istio.alpn", "istio.stats"}
+_DELAY = {
+    "apiVersion": "networking.istio.io/v1",
+    "kind": "VirtualService",
+    "metadata": {"name": "cart", "namespace": "shop"},
+    "spec": {
+        "hosts": ["cart"],
+        "http": [
+            {
+                "fault": {"delay": {"fixedDelay": "1s", "percentage": {"value": 1}}},
+                "route": [{"destination": {"host": "cart"}}],
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def plane(mesh: Mesh) -> Plane:
+    plane = mesh.mizzen()
+    mesh.gate.lead_to(plane.secure)
+    mesh.apply(_DELAY, "virtualservices")
+    telemetry = {
+        "apiVersion": "telemetry.istio.io/v1",
+        "kind": "Telemetry",
+        "metadata": {"name": "metrics", "namespace": "istio-system"},
+        "spec": {"metrics": [{"providers": [{"name": "prometheus"}]}]},
+    }
+    mesh.apply(telemetry, "telemetries")
+    plugin = {
+        "apiVersion": "extensions.istio.io/v1alpha1",
+        "kind": "WasmPlugin",
+        "metadata": {"name": "nowhere", "namespace": "shop"},
+        "spec": {"url": f"http://{mesh.network.host}:9/module.wasm", "failStrategy": "FAIL_OPEN"},
+    }
+    mesh.apply(plugin, "wasmplugins")
+    return plane
+
+
+@pytest.fixture(scope="module")
+def relay(mesh: Mesh, plane: Plane) -> Workload:
+    """A pod whose agent has no Envoy."""
+    cart = mesh.workload("cart-1", "cart", ISTIO_META_DNS_CAPTURE="true")
+    cart.capture()
+    cart.start_istio_agent(DISABLE_ENVOY="true", WASM_HTTP_REQUEST_MAX_RETRIES="1")
+    eventually_blocking(lambda: _socket(cart).exists(), 60)
+    mesh.tell_endpoints("cart")
+    return cart
+
+
+def _socket(workload: Workload):
+    return workload.place.folder / "etc/istio/proxy/XDS"
+
+
+def _node(workload: Workload) -> dict:
+    return adsclient.node(
+        workload.name,
+        "shop",
+        ip=workload.place.address,
+        service_account="cart",
+        LABELS={"app": "cart"},
+        CLUSTER_ID="Kubernetes",
+        DNS_CAPTURE="true",
+        ENVOY_STATUS_PORT=15021,
+        ENVOY_PROMETHEUS_PORT=15090,
+        INTERCEPTION_MODE="REDIRECT",
+    )
+
+
+async def _ask_all(client: Client, *, extension: str) -> dict[str, Answer]:
+    """What an Envoy asks for, in its order."""
+    answers: dict[str, Answer] = {}
+    for kind in (CLUSTER, ENDPOINT, LISTENER, ROUTE, EXTENSION):
+        names: tuple[str, ...] = ()
+        if kind == ENDPOINT:
+            names = tuple(name for name in answers[CLUSTER].names if name.startswith("outbound|"))
+        if kind in (ROUTE, EXTENSION):
+            names = ("80",) if kind == ROUTE else (extension,)
+        await client.subscribe(kind, *names)
+        while (answer := await client.read_acked(60)).type_url != kind:
+            assert answer.type_url == NAME_TABLE, answer
+        answers[kind] = answer
+    return answers
+
+
+@pytest.mark.parametrize("delta", [True, False], ids=["delta", "state-of-the-world"])
+async def test_the_agent_passes_on_what_the_control_plane_sends(relay: Workload, plane: Plane, delta: bool) -> None:
+    extension = "extensions.istio.io/trafficextension/shop.nowhere~istio-translated-wasmplugin"
+    plain = f"127.0.0.1:{plane.ports['grpcAddr']}"
+    async with (
+        Client(f"unix://{_socket(relay)}", delta=delta, node=_node(relay)) as through,
+        Client(plain, delta=delta, node=_node(relay)) as straight,
+    ):
+        got = await _ask_all(through, extension=extension)
+        sent = await _ask_all(straight, extension=extension)
+    for kind in (CLUSTER, ENDPOINT, LISTENER, ROUTE):
+        assert got[kind].resources == sent[kind].resources
+    (filtered,) = got[EXTENSION].resources.values()
+    assert b"wasm-default-allow" in filtered, "the module cannot be fetched, and the plugin fails open"
+    assert b"wasm-default-allow" not in sent[EXTENSION].resources[extension]
+    used = {name for answer in got.values() for packed in answer.resources.values() for name in _filters(packed)}
+    assert used >= ISTIOS_OWN
+
+
+def _filters(packed: bytes) -> set[str]:
+    return {name for name in ISTIOS_OWN if name.encode() in packed}
+
+
+def test_the_agent_answers_names(relay: Workload, mesh: Mesh) -> None:
+    code, text = relay.place.get(15020, "/debug/ndsz")
+    assert code == 200
+    assert json.loads(text)["table"]["cart.shop.svc.cluster.local"]["ips"] == [mesh.address("cart")]
+
+
+def test_upstreams_envoy_lacks_nothing_but_istios_filters(mesh: Mesh, plane: Plane) -> None:
+    web = mesh.workload("web-1", "web")
+    web.capture()
+    web.start_istio_agent()
+
+    def refused() -> set[str]:
+        return {name for line in plane.process.log.splitlines() for name in _missing(line)}
+
+    eventually_blocking(lambda: {"LDS", "CDS"} <= _kinds(plane.process.log), 60, every=0.2)
+    assert refused() <= ISTIOS_OWN
+    complaints = [line for line in plane.process.log.splitlines() if "config rejected" in line or "ACK ERROR" in line]
+    assert all(_missing(line) for line in complaints)
+    assert not web.is_ready, "an Envoy that has refused its listeners gets no traffic"
+
+
+def _missing(line: str) -> set[str]:
+    return set(re.findall(r"registered implementation for '([^']+)'", line))
+
+
+def _kinds(log: str) -> set[str]:
+    return set(re.findall(r"ADS:(\w+): ACK ERROR", log))
