@@ -19,7 +19,14 @@ from mizzen.install.identity import Identity
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _GATEWAYS, _GATEWAY_DEFAULTS = "gateways", "gatewayDefaults"
-_OPEN = ("dashboards.labels", "meshConfig", "global.proxy.resources", "pilot.resources", "pilot.pdb", "pilot.seccompProfile")
+_OPEN = (
+    "dashboards.labels",
+    "global.proxy.resources",
+    "meshConfig",
+    "pilot.pdb",
+    "pilot.resources",
+    "pilot.seccompProfile",
+)
 """Maps with defaults to which any other key may be added."""
 _OPEN_OF_GATEWAYS = ("resources", "podDisruptionBudget")
 
