@@ -32,6 +32,8 @@ from mizzen.control.debug.streams import DebugStreams
 from mizzen.control.in_force import InForce
 from mizzen.control.inputs import Inputs
 from mizzen.control.issuing import build_certificate_service
+from mizzen.control.machines.entries import Entries, KubeEntries, OwnEntries
+from mizzen.control.machines.registrar import Registrar
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Options
 from mizzen.control.peer_records import PeerRecords
@@ -139,6 +141,7 @@ class ControlPlane:
                 roots=lambda: self.authority.bundle,
                 is_ready=self.is_ready,
             )
+        self._registrar = self._open_registrar()
         self.source = FileSource(options.config) if options.config else None
         self._pages = self._open_console(authenticator, this_release(config.instance))
         self._tracer = Tracer(self.engine, self.discovery.connections, self.inputs.places)
@@ -168,6 +171,20 @@ class ControlPlane:
         self.discovery.console = DebugStreams(console, connections, access, release.identifier)
         return http.Pages(console, access, authenticator, config.http, release, self.is_ready)
 
+    def _open_registrar(self) -> Registrar:
+        """Register workloads outside Kubernetes: in the cluster, else among the objects of this process."""
+        cluster, engine, pusher = self.cluster, self.engine, self.discovery.pusher
+        entries: Entries
+        if cluster is not None:
+            entries = KubeEntries(cluster.client, cluster.source)
+        else:
+            entries = OwnEntries(lambda key, value: pusher.feed(key, value, "config"), engine.peek)
+        instance = this_release(self._config.instance).instance
+        registrar = self.discovery.registrar = Registrar(entries, engine.peek, self._config, instance=instance)
+        if cluster is not None:
+            cluster.writers.append(registrar.run)
+        return registrar
+
     @property
     def ports(self) -> Mapping[str, int]:
         """The ports that are open, by flag."""
@@ -195,6 +212,7 @@ class ControlPlane:
                     "files": self._follow_files(),
                     "kubernetes": self._follow_kubernetes(),
                     "webhooks": self._keep_webhooks(),
+                    "machines": self._keep_machines(),
                     "mesh": self._follow_mesh(),
                     "key sets": self.inputs.key_sets.run(),
                     "bundles": self.inputs.spiffe_bundles.run(),
@@ -230,6 +248,10 @@ class ControlPlane:
     async def _keep_webhooks(self) -> None:
         if self._webhooks is not None:
             await self._webhooks.run()
+
+    async def _keep_machines(self) -> None:
+        if self.cluster is None:
+            await self._registrar.run()
 
     async def _follow_mesh(self) -> None:
         """Read the mesh config's file again whenever it changes."""
@@ -301,7 +323,7 @@ async def run(options: Options, config: settings.Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
     _tell_build()
     async with contextlib.AsyncExitStack() as stack:
-        opening = asyncio.ensure_future(_open_authority(options, config, stack))
+        opening = asyncio.ensure_future(keep_authority(options, config, stack))
         _on_signals(opening.cancel)
         try:
             kept_authority = await opening
@@ -313,7 +335,7 @@ async def run(options: Options, config: settings.Settings) -> None:
         await control_plane.run()
 
 
-async def _open_authority(
+async def keep_authority(
     options: Options, config: settings.Settings, stack: contextlib.AsyncExitStack
 ) -> KeptAuthority | None:
     """The authority in Secrets of the cluster; None where files keep it."""
