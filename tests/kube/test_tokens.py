@@ -7,6 +7,7 @@ import time
 import adsclient
 import pytest
 from control_planes import HOST, Plane, control_plane
+from kube_accounts import token
 from kube_bed import Bed
 from kube_objects import path_of, pod
 
@@ -17,16 +18,6 @@ from mizzen.sources.kube.access import from_kubeconfig
 from mizzen.sources.kube.client import Client
 
 OPTIONS = (("grpc.ssl_target_name_override", HOST), *adsclient.CHANNEL_OPTIONS)
-
-
-def token(
-    bed: Bed, namespace: str, account: str = "cart", audience: str = "istio-ca", pod_name: str = "", seconds: int = 3600
-) -> str:
-    spec: dict = {"audiences": [audience], "expirationSeconds": seconds}
-    if pod_name:
-        spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": pod_name}
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-    return bed.call("POST", path, {"spec": spec})["status"]["token"]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from eventually import eventually
 
 from mizzen import settings
 from mizzen.ca import tokens
-from mizzen.control.main import ControlPlane
+from mizzen.control.main import ControlPlane, keep_authority
 from mizzen.control.options import Address, Options
 
 HOST = "istiod.istio-system.svc"
@@ -76,15 +76,17 @@ async def control_plane(
     key_file = folder / "token-key.pem"
     if not key_file.exists():
         key_file.write_bytes(tokens.encode_private_key(tokens.generate_key()))
-    plane = ControlPlane(options_for(folder, **changes), tuned)
-    if held:
-        plane.inputs.expect("held")
-    running = asyncio.ensure_future(plane.run())
-    try:
-        await eventually(lambda: running.done() or plane.is_ready() or (held and "--grpcAddr" in plane.ports))
-        if running.done():
+    options = options_for(folder, **changes)
+    async with contextlib.AsyncExitStack() as stack:
+        plane = ControlPlane(options, tuned, kept_authority=await keep_authority(options, tuned, stack))
+        if held:
+            plane.inputs.expect("held")
+        running = asyncio.ensure_future(plane.run())
+        try:
+            await eventually(lambda: running.done() or plane.is_ready() or (held and "--grpcAddr" in plane.ports))
+            if running.done():
+                await running
+            yield Plane(folder, plane, tokens.decode_private_key(key_file.read_bytes()))
+        finally:
+            plane.stop()
             await running
-        yield Plane(folder, plane, tokens.decode_private_key(key_file.read_bytes()))
-    finally:
-        plane.stop()
-        await running

@@ -17,11 +17,21 @@ _ADDRESSES = ("grpcAddr", "secureGRPCAddr", "mutualGRPCAddr", "monitoringAddr", 
 class Replica:
     """One process."""
 
-    def __init__(self, bed: Bed, folder: pathlib.Path, name: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        bed: Bed,
+        folder: pathlib.Path,
+        name: str,
+        variables: Mapping[str, str],
+        *,
+        kubeconfig: pathlib.Path | None = None,
+        keeps_files: bool = True,
+    ) -> None:
         self.name, self.log = name, folder / f"{name}.log"
         addresses = [part for flag in _ADDRESSES for part in (f"--{flag}", "127.0.0.1:0")]
-        command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(bed.kubeconfig()), *addresses]
-        command += ["--httpsAddr", "", "--ctrlz_port", "0", "--caDir", str(folder / "ca")]
+        command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig"]
+        command += [str(kubeconfig or bed.kubeconfig()), *addresses, "--httpsAddr", "", "--ctrlz_port", "0"]
+        command += ["--caDir", str(folder / "ca")] if keeps_files else []
         environment = {**os.environ, "POD_NAME": name, **variables}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
