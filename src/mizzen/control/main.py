@@ -104,7 +104,7 @@ class ControlPlane:
         verifier = callers.load_verifier(options.token_keys, options.token_issuer, config.authority.audiences, clock)
         issuer = callers.load_issuer(config, clock)
         access = options.kubernetes
-        self.cluster = Cluster(access, options, config, clock) if access is not None else None
+        self.cluster = Cluster(access, options, config, self._mesh, clock) if access is not None else None
         reviews = self.cluster.token_reviews if self.cluster else None
         authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier, reviews)
         self._kept_authority = kept_authority or RunningAuthority(
@@ -260,6 +260,8 @@ class ControlPlane:
             if self._mesh.has_changed():
                 self._mesh.reload()
                 self.inputs.take_mesh()
+                if self.cluster is not None:
+                    self.cluster.select_namespaces()
 
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[None]:

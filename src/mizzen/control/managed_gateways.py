@@ -74,15 +74,13 @@ class GatewayDeployer:
     async def run(self) -> None:
         """Ends only when cancelled."""
         try:
-            await self._revisions.look()
-            with self._source.listening(self._touched):
+            with self._source.listening(self._touched), self._revisions.listening(self._add_all):
                 for key in self._classes:
                     self._chores.add(key)
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._owned.run())
                     tasks.create_task(self._keep_looking())
                     tasks.create_task(self._chores.run())
-                    tasks.create_task(self._revisions.follow(self._add_all))
         finally:
             self._computed.release()
 

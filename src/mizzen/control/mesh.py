@@ -64,6 +64,14 @@ class MeshSettings:
         """What is wrong with it."""
         return self._map_findings or self._file_findings
 
+    def foresee(self, found: ConfigMap | None) -> MeshConfig:
+        """What would be in force if the ConfigMap were this."""
+        text = found.data.get(_KEY) if found is not None else None
+        if found is None or text is None:
+            return self._from_file or default_mesh_config()
+        config, _ = _decode(text, Origin(""), Key("ConfigMap", found.metadata.namespace, found.metadata.name))
+        return config or self.config
+
     def has_changed(self) -> bool:
         """Whether the file is another one than when it was read, and no longer being written."""
         stamp = _stamp(self._path)

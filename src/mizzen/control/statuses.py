@@ -89,14 +89,12 @@ class StatusWriter:
         try:
             await self._computed.look()
             _WAITING.set(len(self._chores))
-            await self._revisions.look()
-            with self._source.listening(self._touched):
+            with self._source.listening(self._touched), self._revisions.listening(self._add_all):
                 for kind in STATUSES:
                     await self._compare_all(kind)
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._chores.run())
                     tasks.create_task(self._keep_looking())
-                    tasks.create_task(self._revisions.follow(self._add_all))
         finally:
             self._computed.release()
             _WAITING.set(0)

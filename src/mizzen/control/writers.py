@@ -17,7 +17,6 @@ from mizzen.control.entry_addresses import EntryAddresses
 from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
-from mizzen.control.revisions import Revisions
 from mizzen.control.root_config_maps import RootConfigMaps
 from mizzen.control.statuses import StatusWriter
 from mizzen.incremental import Engine
@@ -75,11 +74,8 @@ class Writers:
 
         self._cluster.writers.append(run)
 
-    def _revisions(self) -> Revisions:
-        return Revisions(self._cluster.client, self._db, self._config.instance.revision)
-
     async def _write_statuses(self, requests: LeaderRequests) -> None:
-        await StatusWriter(self._db, self._cluster.source, requests, self._revisions()).run()
+        await StatusWriter(self._db, self._cluster.source, requests, self._cluster.revisions).run()
 
     async def _deploy_gateways(self, requests: LeaderRequests) -> None:
         await GatewayDeployer(
@@ -87,7 +83,7 @@ class Writers:
             self._cluster.source,
             self._cluster.client,
             requests,
-            self._revisions(),
+            self._cluster.revisions,
             installation=lambda: self._cluster.installation.config_for({}),
             mesh=lambda: self._mesh.written,
             makes_classes=self._config.features.gateway_classes,

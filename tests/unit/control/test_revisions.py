@@ -1,88 +1,194 @@
-"""Whose objects are whose: by their labels, those of their namespaces, and tags."""
+"""Whose objects are whose: by their labels, those of their namespaces, tags and the default revision."""
 
-import json
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import golden
-import msgspec
 import pytest
+import virtual_loop
+from kube_store import Store
 
-from mizzen.api.meta import Key
-from mizzen.control.revisions import Revisions
-from mizzen.incremental import Engine
-from mizzen.sources.kube.client import ListMeta, Page, Refused
+from mizzen.api.gateway_api.listeners import Gateway, GatewayClass
+from mizzen.api.kinds import kind_named
+from mizzen.api.kube.cluster import Namespace
+from mizzen.api.meta import Key, Object, ObjectMeta
+from mizzen.control.revisions import DEFAULT_VALIDATOR, Revisions
+from mizzen.control.webhooks.documents import MUTATING, VALIDATING
+from mizzen.sources.kube.client import Refused
 
-
-class Webhooks:
-    """A client that knows the webhook configurations of a revision's tags."""
-
-    def __init__(self) -> None:
-        self.tags: dict[str, tuple[str, ...]] = {}
-        self.refuses = False
-
-    async def list_pages(self, path: str, query: Mapping[str, str], accept: str = "") -> AsyncIterator[Page]:
-        assert "mutatingwebhookconfigurations" in path
-        assert accept
-        if self.refuses:
-            raise Refused(403, "forbidden")
-        revision = query["labelSelector"].split(",")[0].removeprefix("istio.io/rev=")
-        labels = [{"istio.io/rev": revision, "istio.io/tag": tag} for tag in self.tags.get(revision, ())]
-        raws = [msgspec.Raw(json.dumps({"metadata": {"labels": one}}).encode()) for one in labels]
-        yield Page(metadata=ListMeta(), listed=raws or None)
+REV, TAG = "istio.io/rev", "istio.io/tag"
+KNOWN = (MUTATING.kind, VALIDATING.kind, kind_named("Service"))
+SPACES: Mapping[str, Mapping[str, str]] = {"plain": {}, "blues": {REV: "blue"}, "defaults": {REV: "default"}}
+OBJECTS: Mapping[Key, Object] = {
+    Key("Namespace", "", name): Namespace(metadata=ObjectMeta(name=name, labels=labels))
+    for name, labels in SPACES.items()
+}
 
 
-def gateway(namespace: str, **labels: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "gateway.networking.k8s.io/v1",
-        "kind": "Gateway",
-        "metadata": {"name": "g", "namespace": namespace, "labels": {f"istio.io/{k}": v for k, v in labels.items()}},
-        "spec": {"gatewayClassName": "istio", "listeners": []},
-    }
+def gateway(namespace: str, revision: str | None = None) -> Object:
+    labels = {} if revision is None else {REV: revision}
+    return Gateway(metadata=ObjectMeta(name="g", namespace=namespace, labels=labels))
 
 
-@pytest.fixture
-def db() -> Engine:
-    db = Engine()
-    for name, labels in {"plain": {}, "blues": {"istio.io/rev": "blue"}}.items():
-        metadata = {"name": name, "labels": labels}
-        golden.set_object(db, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    return db
+CLASS = GatewayClass(metadata=ObjectMeta(name="istio"))
 
 
-def is_ours(revisions: Revisions, db: Engine, document: dict[str, Any]) -> bool:
-    golden.set_object(db, document)
-    return revisions.is_ours(db.peek(Key("KubernetesGateway", document["metadata"]["namespace"], "g")))
+def injector(store: Store, revision: str, tag: str = "") -> None:
+    name = f"istio-revision-tag-{tag}" if tag else f"istio-sidecar-injector-{revision}"
+    store.put(MUTATING.kind.name, "", name, {REV: revision, **({TAG: tag} if tag else {})}, webhooks=[{"name": "x"}])
+
+
+@contextlib.asynccontextmanager
+async def following(store: Store, revision: str) -> AsyncIterator[Revisions]:
+    revisions = Revisions(store, OBJECTS, revision, "istio-system")
+    task = asyncio.ensure_future(revisions.run())
+    try:
+        await revisions.known()
+        yield revisions
+        assert not task.done()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def owners(store: Store, found: Object, *names: str) -> list[str]:
+    """Which of the revisions write to an object."""
+    ours = []
+    for name in names:
+        async with following(store, name) as revisions:
+            if revisions.is_ours(found):
+                ours.append(name)
+    return ours
+
+
+def run(test: Any) -> None:
+    virtual_loop.run(test())
 
 
 @pytest.mark.parametrize(
-    ("document", "owner"),
+    ("found", "owner"),
     [
         (gateway("plain"), "default"),
         (gateway("blues"), "blue"),
-        (gateway("blues", rev="green"), "green"),
-        (gateway("plain", rev="blue"), "blue"),
-        (gateway("blues", rev=""), "default"),
+        (gateway("blues", "green"), "green"),
+        (gateway("plain", "blue"), "blue"),
+        (gateway("blues", ""), "default"),
         (gateway("unknown"), "default"),
+        (gateway("defaults"), "default"),
+        (CLASS, "default"),
     ],
 )
-def test_an_object_is_of_the_revision_that_it_or_its_namespace_names(db, document, owner):
-    for revision in ("default", "blue", "green"):
-        assert is_ours(Revisions(Webhooks(), db, revision), db, document) == (revision == owner)
-    assert is_ours(Revisions(Webhooks(), db, ""), db, document) == (owner == "default")
+def test_an_object_is_of_the_revision_that_it_or_its_namespace_names(found, owner):
+    async def test() -> None:
+        store = Store(KNOWN)
+        for revision in ("default", "blue", "green"):
+            injector(store, revision)
+        assert await owners(store, found, "default", "blue", "green") == [owner]
+
+    run(test)
 
 
-async def test_tags_are_names_too_and_change(db, caplog):
-    webhooks = Webhooks()
-    revisions = Revisions(webhooks, db, "blue")
-    assert not await revisions.look()
-    webhooks.tags = {"blue": ("default", "stable"), "green": ("canary",)}
-    assert await revisions.look()
-    assert is_ours(revisions, db, gateway("plain"))
-    assert is_ours(revisions, db, gateway("plain", rev="stable"))
-    assert not is_ours(revisions, db, gateway("plain", rev="canary"))
-    webhooks.refuses = True
-    for _ in range(3):
-        assert not await revisions.look()
-    assert is_ours(revisions, db, gateway("plain")), "what was known stays"
-    assert caplog.text.count("cannot be read") == 1
+def test_a_control_plane_without_a_name_is_the_default():
+    async def test() -> None:
+        async with following(Store(KNOWN), "") as revisions:
+            assert revisions.is_ours(gateway("plain"))
+            assert not revisions.is_ours(gateway("blues"))
+            assert revisions.names == {"default"}
+
+    run(test)
+
+
+def test_what_names_nobody_is_the_default_revisions_by_its_tag_first_and_by_its_validator_then():
+    async def test() -> None:
+        store, found = Store(KNOWN), gateway("plain")
+        injector(store, "default")
+        assert await owners(store, found, "default", "blue", "green") == ["default"]
+        store.put(VALIDATING.kind.name, "", DEFAULT_VALIDATOR, {REV: "blue"})
+        assert await owners(store, found, "default", "blue", "green") == ["blue"]
+        injector(store, "green", "default")
+        for each in (found, gateway("defaults"), CLASS):
+            assert await owners(store, each, "default", "blue", "green") == ["green"]
+
+    run(test)
+
+
+def test_where_nobody_is_the_default_only_what_is_the_whole_clusters_is_seen_to():
+    async def test() -> None:
+        store = Store(KNOWN)
+        injector(store, "blue")
+        assert await owners(store, gateway("plain"), "blue") == []
+        assert await owners(store, CLASS, "blue") == ["blue"]
+
+    run(test)
+
+
+def test_tags_are_names_too_and_move():
+    async def test() -> None:
+        store, told = Store(KNOWN), []
+        injector(store, "blue", "stable")
+        injector(store, "green", "canary")
+        async with following(store, "blue") as revisions, following(store, "green") as other:
+            with revisions.listening(lambda: told.append(revisions.names)):
+                assert revisions.names == {"blue", "stable"}
+                assert revisions.is_ours(gateway("plain", "stable"))
+                assert not revisions.is_ours(gateway("plain", "canary"))
+                injector(store, "green", "stable")
+                await asyncio.sleep(1)
+                assert told == [{"blue"}]
+                assert not revisions.is_ours(gateway("plain", "stable"))
+                assert other.is_ours(gateway("plain", "stable"))
+            store.remove(MUTATING.kind.name, "", "istio-revision-tag-stable")
+            await asyncio.sleep(1)
+            assert other.names == {"green", "canary"}
+            assert told == [{"blue"}], "who no longer listens is told nothing"
+
+    run(test)
+
+
+def test_a_service_gives_a_tag_too_and_its_word_counts_more_while_a_tag_moves():
+    async def test() -> None:
+        store = Store(KNOWN)
+        injector(store, "blue", "stable")
+        store.put("Service", "istio-system", "istiod-revision-tag-stable", {REV: "green", TAG: "stable"})
+        store.put("Service", "shop", "somebodys", {REV: "blue", TAG: "mine"})
+        async with following(store, "blue") as revisions, following(store, "green") as other:
+            assert revisions.names == {"blue"}
+            assert other.names == {"green", "stable"}
+
+    run(test)
+
+
+def test_who_may_not_read_tags_goes_on_without_them_and_one_who_may_later_hears_of_them(caplog):
+    async def test() -> None:
+        store = Store(KNOWN)
+        injector(store, "blue", "stable")
+        store.refused[MUTATING.path] = Refused(403, "forbidden")
+        async with following(store, "blue") as revisions:
+            assert revisions.names == {"blue"}
+            del store.refused[MUTATING.path]
+            await asyncio.sleep(120)
+            assert revisions.names == {"blue", "stable"}
+
+    run(test)
+    assert caplog.text.count("forbidden") == 1
+
+
+def test_a_server_that_does_not_answer_is_waited_for():
+    async def test() -> None:
+        store = Store(KNOWN)
+        injector(store, "blue", "stable")
+        store.refused[MUTATING.path] = Refused(500, "not now")
+        async with asyncio.TaskGroup() as tasks:
+            revisions = Revisions(store, OBJECTS, "blue", "istio-system")
+            running = tasks.create_task(revisions.run())
+            known = tasks.create_task(revisions.known())
+            await asyncio.sleep(300)
+            assert not known.done()
+            del store.refused[MUTATING.path]
+            await known
+            assert revisions.names == {"blue", "stable"}
+            running.cancel()
+
+    run(test)
