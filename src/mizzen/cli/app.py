@@ -39,6 +39,10 @@ COMMANDS = {
         "mizzen.cli.bug_report:bug_report", "Collect logs, dumps and objects in one archive, secrets cut out."
     ),
     "inject": Entry("mizzen.cli.inject:inject", "Add the sidecar to the pods of manifests.", ("kube-inject",)),
+    "install": Entry(
+        "mizzen.cli.install:install", "Install a control plane in a cluster, or change one that is there.", ("apply",)
+    ),
+    "uninstall": Entry("mizzen.cli.uninstall:uninstall", "Remove a control plane from a cluster, or all of them."),
     "manifest": Entry("mizzen.cli.manifest:manifest", "Print manifests that the control plane would make."),
     "migrate": Entry("mizzen.cli.migrate:migrate", "Turn the configuration of other gateways into this mesh's."),
     "ca": Entry("mizzen.cli.ca:ca", "Make and inspect the mesh's certificates."),
