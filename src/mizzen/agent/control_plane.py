@@ -5,9 +5,12 @@ is taken up with the next connection and nothing has to be told to reconnect. An
 `unix:///path`. Only TLS and Unix sockets carry the token.
 """
 
+import base64
+import json
 import os
 import random
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,8 @@ SYSTEM_ROOTS = (
 
 PUSHED_ROOTS = "pushed-roots.pem"
 """The file, in the folder of the agent's identity, of the roots that the control plane has pushed."""
+
+_TOKEN_PORT, _MUTUAL_PORT = "15012", "15011"
 
 _OPTIONS: Sequence[tuple[str, Any]] = (
     ("grpc.use_local_subchannel_pool", 1),
@@ -57,9 +62,15 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     token: Path | None = None
     """File of the bearer token, read for every call."""
     certificate: Path | None = None
-    """Folder of a certificate to show where there is no token: cert-chain.pem and key.pem."""
+    """Folder of a certificate to show where there is no token in force: cert-chain.pem and key.pem."""
     headers: Mapping[str, str] = {}
     """Further metadata of every call, such as `clusterid`."""
+
+    @property
+    def mutual_address(self) -> str:
+        """Where certificates are looked at: the port beside the one for tokens, which asks for none."""
+        host, _, port = self.address.rpartition(":")
+        return f"{host}:{_MUTUAL_PORT}" if port == _TOKEN_PORT and self.tls else self.address
 
     @property
     def host(self) -> str:
@@ -74,11 +85,12 @@ def open_channel(endpoint: Endpoint) -> grpc.aio.Channel:
     if not endpoint.tls:
         return grpc.aio.insecure_channel(endpoint.address, options=_OPTIONS)
     chain, key = _read_certificate(endpoint)
+    address = endpoint.mutual_address if chain and key else endpoint.address
     credentials = grpc.ssl_channel_credentials(read_roots(endpoint), key, chain)
     options = list(_OPTIONS)
     if endpoint.server_name and endpoint.server_name != endpoint.host:
         options.append(("grpc.ssl_target_name_override", endpoint.server_name))
-    return grpc.aio.secure_channel(endpoint.address, credentials, options=options)
+    return grpc.aio.secure_channel(address, credentials, options=options)
 
 
 def read_roots(endpoint: Endpoint) -> bytes:
@@ -101,15 +113,35 @@ def build_call_metadata(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
     return tuple(metadata)
 
 
-def _read_token(endpoint: Endpoint) -> str:
+def _read_token(endpoint: Endpoint, clock: Callable[[], float] = time.time) -> str:
+    """The token; none where its time is over and there is a certificate to show in its place."""
     content = read_file(endpoint.token) if endpoint.token is not None else None
-    return content.decode(errors="replace").strip() if content else ""
+    token = content.decode(errors="replace").strip() if content else ""
+    if token and endpoint.certificate is not None and _read_pair(endpoint.certificate) is not None:
+        end = _token_end(token)
+        return token if end is None or clock() < end else ""
+    return token
+
+
+def _token_end(token: str) -> float | None:
+    """When a token ends; None where it does not say."""
+    try:
+        payload = token.split(".")[1]
+        end = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))).get("exp")
+    except (IndexError, ValueError, AttributeError):
+        return None
+    return float(end) if isinstance(end, int | float) else None
 
 
 def _read_certificate(endpoint: Endpoint) -> tuple[bytes | None, bytes | None]:
     if endpoint.certificate is None or _read_token(endpoint):
         return None, None
-    return read_file(endpoint.certificate / "cert-chain.pem"), read_file(endpoint.certificate / "key.pem")
+    return _read_pair(endpoint.certificate) or (None, None)
+
+
+def _read_pair(folder: Path) -> tuple[bytes, bytes] | None:
+    chain, key = read_file(folder / "cert-chain.pem"), read_file(folder / "key.pem")
+    return (chain, key) if chain and key else None
 
 
 def find_roots(choice: str, provisioned: str) -> tuple[Path, ...]:

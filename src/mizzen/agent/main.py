@@ -28,6 +28,7 @@ from mizzen.agent.relay import server as relay
 from mizzen.agent.relay.exchange import Tap
 from mizzen.agent.relay.journal import Journal
 from mizzen.agent.status.probes import Prober, parse_probes
+from mizzen.agent.status.readiness import Application, Watcher, parse_readiness_probe
 from mizzen.agent.status.scrape import Scraper, parse_targets
 from mizzen.agent.status.server import Orders, Ready, Status, run_status
 from mizzen.agent.wasm import rewriting
@@ -59,8 +60,9 @@ class Agent:
         self._admin = Admin(session, options.loopback, options.config.proxy_admin_port)
         self._dns = self._make_dns()
         self._supervisor = supervisor.Supervisor(self._make_command(), self._make_ending(), self._admin)
+        self._ready = Ready(self._admin, self._dns_is_ready)
         self._status = Status(
-            Ready(self._admin, self._dns_is_ready),
+            self._ready,
             self._make_scraper(session),
             self._make_prober(),
             Orders(self._drain, self._quit),
@@ -110,17 +112,16 @@ class Agent:
         issued = self._make_certificates()
         relays = self._make_relay(Tap(type_url=certificates.TRUST_BUNDLE, deliver=issued.take_pushed))
 
-        async def run_certificates(ready: asyncio.Event) -> None:
-            ready.set()
-            await issued.run()
-
         parts: dict[str, Part] = {
             "sds": lambda ready: server.run(_SDS_SOCKET, uid=uid, ready=ready),
-            "certificates": run_certificates,
+            "certificates": lambda ready: _run_at_once(issued.run(), ready),
             "relay": lambda ready: relays.run(options.xds_socket, uid=uid, ready=ready),
             "status": self._run_status,
             "wasm": self._keep_modules,
         }
+        watcher = self._make_watcher(relays)
+        if watcher is not None:
+            parts["health"] = lambda ready: _run_at_once(watcher.run(), ready)
         if self._dns is not None:
             proxy = self._dns
             parts["dns"] = lambda ready: dns_proxy.serve_dns(
@@ -195,10 +196,17 @@ class Agent:
         )
 
     def _make_prober(self) -> Prober:
-        environ = self._options.environ
-        local = environ.get("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION") == "true"
-        address = self._options.loopback if local else self._options.pod.addresses[0]
-        return Prober(parse_probes(environ.get("ISTIO_KUBE_APP_PROBERS", "")), address=address)
+        probes = parse_probes(self._options.environ.get("ISTIO_KUBE_APP_PROBERS", ""))
+        return Prober(probes, address=self._options.probed_address)
+
+    def _make_watcher(self, relays: relay.Relay) -> Watcher | None:
+        """Who probes the workload, where the control plane is to be told of its health."""
+        options = self._options
+        probe = parse_readiness_probe(options.config.raw)
+        if probe is None:
+            return None
+        application = Application(probe, address=options.probed_address, environ=options.environ)
+        return Watcher(probe, (application.check, self._ready.obstacle), relays.say_health)
 
     def _make_command(self) -> supervisor.Command:
         options = self._options
@@ -264,6 +272,12 @@ class Agent:
 
     def _quit(self) -> None:
         self._orders.put_nowait(False)
+
+
+async def _run_at_once(work: Awaitable[None], ready: asyncio.Event) -> None:
+    """A part that nobody has to wait for."""
+    ready.set()
+    await work
 
 
 def _describe_status(code: int) -> str:

@@ -85,6 +85,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return self.bind_address or ("::1" if self.pod.ipv6_only else "127.0.0.1")
 
     @property
+    def probed_address(self) -> str:
+        """Where the application is probed."""
+        local = self.environ.get("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION") == "true"
+        return self.loopback if local else self.pod.addresses[0]
+
+    @property
     def folder(self) -> Path:
         """Where bootstrap, socket and what must outlive a restart lie."""
         return Path(self.config.config_path)

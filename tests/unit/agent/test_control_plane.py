@@ -1,5 +1,8 @@
 """How the control plane is reached: whose token goes where, what is trusted, how long one waits."""
 
+import base64
+import json
+
 import pytest
 
 from mizzen.agent import control_plane
@@ -86,3 +89,39 @@ def test_delays_double_up_to_the_longest_and_begin_again() -> None:
     assert back_off.delay() >= 0.5
     back_off.reset()
     assert back_off.delay() <= 0.1
+
+
+def token_until(end: object) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps({"exp": end}).encode()).rstrip(b"=").decode()
+    return f"e30.{payload}.sig"
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    (folder / "cert-chain.pem").write_text("chain")
+    (folder / "key.pem").write_text("key")
+    return folder
+
+
+@pytest.mark.parametrize(("end", "sent"), [(1.0, False), (1e11, True), ("soon", True)])
+def test_a_token_whose_time_is_over_gives_way_to_a_certificate(token, certificate, end, sent) -> None:
+    token.write_text(token_until(end))
+    endpoint = Endpoint(address="a:15012", token=token, certificate=certificate)
+    assert ("authorization" in dict(control_plane.build_call_metadata(endpoint))) is sent
+
+
+def test_a_token_whose_time_is_over_is_shown_where_there_is_nothing_else(token, certificate) -> None:
+    token.write_text(token_until(1.0))
+    (certificate / "key.pem").unlink()
+    for folder in (certificate, None):
+        endpoint = Endpoint(address="a:15012", token=token, certificate=folder)
+        assert "authorization" in dict(control_plane.build_call_metadata(endpoint))
+
+
+@pytest.mark.parametrize(
+    ("address", "mutual"), [("a:15012", "a:15011"), ("[::1]:15012", "[::1]:15011"), ("a:443", "a:443")]
+)
+def test_certificates_are_shown_where_they_are_looked_at(address: str, mutual: str) -> None:
+    assert Endpoint(address=address).mutual_address == mutual

@@ -76,6 +76,26 @@ class Inbox:
         self._unanswered.clear()
 
 
+class Latest:
+    """A request of the agent's own of which only the last counts."""
+
+    def __init__(self) -> None:
+        self._value = b""
+        self._changed = asyncio.Event()
+
+    def set(self, value: bytes) -> None:
+        """Say this from now on, to every control plane that is reached."""
+        self._value = value
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def other_than(self, said: bytes) -> bytes:
+        """Wait until there is another one to say."""
+        while self._value == said:
+            await self._changed.wait()
+        return self._value
+
+
 class Memory:
     """What outlives an attempt: the journal, the versions of tapped resources, whether Envoy is configured."""
 
@@ -84,6 +104,8 @@ class Memory:
         self.rewrites = rewrites
         self.taps: Mapping[str, Tap] = {tap.type_url: tap for tap in taps}
         self.versions: dict[str, dict[str, str]] = {tap.type_url: {} for tap in taps}
+        self.health = Latest()
+        """What the control plane is to know of the workload's health."""
         self.settled = False
         """Whether this Envoy has accepted listeners, that is, has a configuration to live on."""
 
@@ -103,6 +125,8 @@ class Exchange:
         self._context = context
         self._pending: dict[tuple[str, str], bytes] = {}
         self._types: set[str] = set()
+        self._introduced = asyncio.Event()
+        """Set once Envoy has asked for listeners: whoever it is, it is known by then."""
         self._writing = asyncio.Lock()
         self._giving = asyncio.Lock()
         """Held while Envoy's stream takes a response: gRPC refuses a second write before the first is done."""
@@ -112,7 +136,8 @@ class Exchange:
         """Pass on until the call ends, or has no answer after `patience` seconds; the result says why."""
         self._inbox.rewind()
         async with asyncio.TaskGroup() as tasks:
-            helpers = [tasks.create_task(self._send(call)), tasks.create_task(self._rewrite_all())]
+            parts = self._send(call), self._say_health(call), self._rewrite_all()
+            helpers = [tasks.create_task(part) for part in parts]
             reason = await self._receive(call, patience)
             for helper in helpers:
                 helper.cancel()
@@ -127,8 +152,20 @@ class Exchange:
                 await self._write(call, data)
                 for request in own:
                     await self._write(call, request)
+                if LISTENER in self._types:
+                    self._introduced.set()
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             return  # The call has ended; whoever reads it says why.
+
+    async def _say_health(self, call: Call) -> None:
+        await self._introduced.wait()
+        said = b""
+        try:
+            while True:
+                said = await self._memory.health.other_than(said)
+                await self._write(call, said)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return
 
     async def _write(self, call: Call, data: bytes) -> None:
         async with self._writing:

@@ -30,7 +30,10 @@ from mizzen.errors import AgentError
 
 SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 METHOD = "DeltaAggregatedResources"
+HEALTH = protos.TYPE_PREFIX + "istio.v1.HealthInformation"
 
+_INTERNAL = 13
+"""The gRPC code that stands for an unhealthy workload."""
 _STEADY_SECONDS = 30.0
 """A stream that lasted so long was no failed attempt."""
 
@@ -67,6 +70,14 @@ class Relay:
         self._endpoint = endpoint
         self._memory = Memory(journal, taps, rewrites or {})
         self._timing = timing or Timing()
+
+    def say_health(self, why_not: str) -> None:
+        """Tell the control plane that the workload is healthy, or why it is not; others are told when they come."""
+        request = _discovery.DeltaDiscoveryRequest(type_url=HEALTH)
+        if why_not:
+            request.error_detail.code = _INTERNAL
+            request.error_detail.message = why_not
+        self._memory.health.set(protos.encode(request))
 
     async def run(self, path: Path, *, uid: int | None, ready: asyncio.Event) -> None:
         """Serve on the socket `path`, which only the user `uid` may use, until cancelled."""

@@ -101,6 +101,7 @@ class Pod:
             rewrites=self.rewrites,
             timing=relay.Timing(**{"first_delay": 0.02, "longest_delay": 0.1, "patience": 1.0, "trial": 5.0, **timing}),
         )
+        self.relay = made
         ready = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(made.run(self.folder / "XDS", uid=None, ready=ready))
@@ -148,6 +149,42 @@ async def test_requests_and_responses_pass_unchanged(pod, control) -> None:
         assert [resource.name for resource in (await envoy.read()).resources] == ["more"]
         envoy.leave()
     assert control.requests[0].node.id == NODE["id"]
+
+
+def told_health(control) -> list[str]:
+    """What a control plane was told of the workload: why it is not healthy, or nothing."""
+    return [request.error_detail.message for request in control.requests_of("istio.v1.HealthInformation")]
+
+
+async def test_health_follows_once_envoy_is_known_and_then_when_it_changes(pod, control) -> None:
+    async with pod.running() as channel:
+        envoy = Envoy(channel)
+        pod.relay.say_health("starting")
+        await envoy.ask(CLUSTER, node=NODE)
+        await envoy.read()
+        assert told_health(control) == []
+        await envoy.ask(LISTENER)
+        await until(lambda: told_health(control) == ["starting"])
+        assert control.requests_of("istio.v1.HealthInformation")[0].error_detail.code == 13
+        pod.relay.say_health("")
+        await until(lambda: told_health(control) == ["starting", ""])
+        assert not control.requests_of("istio.v1.HealthInformation")[1].HasField("error_detail")
+        envoy.leave()
+
+
+async def test_the_last_word_on_health_is_said_to_every_control_plane(pod, control) -> None:
+    async with pod.running() as channel:
+        first = Envoy(channel)
+        await first.start()
+        for why in ("one", "", "two"):
+            pod.relay.say_health(why)
+            await until(lambda why=why: told_health(control)[-1:] == [why])
+        first.leave()
+        control.requests.clear()
+        second = Envoy(channel)
+        await second.start()
+        await until(lambda: told_health(control) == ["two"])
+        second.leave()
 
 
 async def test_a_type_that_is_rewritten_keeps_its_order_and_holds_up_no_other(pod, control) -> None:
