@@ -62,14 +62,15 @@ def proxy(agent_levels: str, root_dir: str | None, **given: Any) -> None:
     # gRPC's own lines about connections that end say nothing that the agent does not say better.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from mizzen import observe, settings
-    from mizzen.agent import interfaces, main, options
+    from mizzen.agent import interfaces, machine, main, options
 
     if root_dir is not None:
         os.chdir(root_dir)
     flags = options.Flags(**given)
-    loaded, warnings = settings.load(os.environ)
-    found = interfaces.merge_addresses(os.environ.get("INSTANCE_IP", ""), interfaces.find_addresses())
-    told = options.read_options(flags, os.environ, loaded.agent, found)
+    environ = machine.read_environment(os.environ)
+    loaded, warnings = settings.load(environ)
+    found = interfaces.merge_addresses(environ.get("INSTANCE_IP", ""), interfaces.find_addresses())
+    told = options.read_options(flags, environ, loaded.agent, found)
     observe.set_up_logging(agent_levels, flags.log_as_json, stream=sys.stdout)
     for warning in warnings:
         observe.scope("agent").warning("%s", warning)
