@@ -6,11 +6,13 @@ gone when its network ends, processes too.
 
 import contextlib
 import itertools
+import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 
 PROXY_UID = 1337
@@ -18,6 +20,18 @@ _ROOM = f"""
 mount -t tmpfs none /var/lib && mkdir -p /var/lib/istio/data && chown {PROXY_UID} /var/lib/istio/data && exec "$@"
 """
 """A volume at the place where Istio's agent keeps data, which no option moves; only the process itself sees it."""
+_ASK = """
+import json, sys, urllib.error, urllib.request
+try:
+    answer = urllib.request.urlopen(sys.argv[1], timeout=10)
+except urllib.error.HTTPError as error:
+    answer = error
+except OSError as error:
+    print(json.dumps([0, {}, str(error)]))
+    sys.exit()
+headers = {name.lower(): value for name, value in answer.headers.items()}
+print(json.dumps([answer.status, headers, answer.read().decode(errors="replace")]))
+"""
 _numbers = itertools.count()
 
 
@@ -117,15 +131,13 @@ class Pod:
 
     def get(self, port: int, path: str = "/", host: str = "127.0.0.1") -> tuple[int, str]:
         """Status and body of a request from inside; (0, reason) where nobody answers."""
-        done = subprocess.run(
-            self._command(("curl", "-s", "-S", "-m", "10", "-w", "\n%{http_code}", f"http://{host}:{port}{path}"), 0),
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            return 0, done.stderr
-        body, _, code = done.stdout.rpartition("\n")
-        return int(code), body
+        code, _, text = self.ask(f"http://{host}:{port}{path}")
+        return code, text
+
+    def ask(self, url: str) -> tuple[int, dict[str, str], str]:
+        """Status, headers by small names, and body of a request from inside."""
+        code, headers, text = json.loads(self.run(sys.executable, "-I", "-c", _ASK, url))
+        return code, headers, text
 
     def end(self) -> None:
         for process in self._processes:
