@@ -5,12 +5,15 @@ import base64
 import pathlib
 import traceback
 from collections.abc import Callable
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from plugged_authority import make_node, write_authority
 from secrecy import Known
+from secret_server import SecretServer
 
 from mizzen import observe, settings
 from mizzen.agent.identity import keys as agent_keys
@@ -21,6 +24,7 @@ from mizzen.ca import certificates, identity, serving, store, tokens
 from mizzen.ca.authority import Authority, State, start_self_signed
 from mizzen.cli.app import main
 from mizzen.control import authority as running_authority
+from mizzen.control import authority_secrets, shared_authority
 from mizzen.local.pods.volumes import File
 from mizzen.sources import files
 from mizzen.xds.identity import Credentials
@@ -116,7 +120,21 @@ def holders(tmp_path: pathlib.Path) -> list[object]:
         Wanted(plugin="p", version="1", url="oci://x", logins=LOGINS),
         File("tls.key", PEM.encode()),
         File("token", TOKEN.encode()),
+        *holders_on_kubernetes(),
     ]
+
+
+def holders_on_kubernetes() -> list[object]:
+    """What holds an authority's Secrets."""
+    state = State(
+        current=certificates.Signer(certificate=make_node("x", NOW).certificate, key=CURVE, intermediates=(), roots=())
+    )
+    parts = {"ca-key.pem": PEM.encode(), store.STATE: store.encode_state(state)}
+    found = authority_secrets.Found(name="cacerts", where="Secret a/cacerts", version="1", data=parts)
+    shared = shared_authority.SharedAuthority(SecretServer(), CONFIG, "a", lambda: NOW)
+    shared._kept, shared._parts, shared._adopted = found, parts, state.current
+    raw = authority_secrets._Secret(data=parts)
+    return [found, raw, shared, shared_authority._Source(parts, "Secret a/cacerts", found)]
 
 
 def test_nothing_that_holds_a_secret_prints_it(known: Known, tmp_path: pathlib.Path) -> None:
@@ -156,6 +174,11 @@ def load_agent_identity(key: str, chain: str) -> Callable[[], object]:
     )
 
 
+async def read_secret(body: bytes) -> object:
+    answers = AsyncMock(return_value=body)
+    return await authority_secrets.AuthoritySecrets(SimpleNamespace(get=answers), "a").read("cacerts")
+
+
 def test_errors_about_broken_and_misplaced_keys_do_not_quote_them(known: Known, tmp_path: pathlib.Path) -> None:
     verifier = tokens.KeyTokenVerifier((CURVE.public_key(),), lambda: NOW)
     attempts: dict[str, Callable[[], object]] = {
@@ -170,6 +193,16 @@ def test_errors_about_broken_and_misplaced_keys_do_not_quote_them(known: Known, 
         "key in place of the root": plugged(tmp_path / "d", root_cert=BROKEN.encode()),
         "damaged state": damaged_state(tmp_path / "e"),
         "state with a key in every place": swapped_state(tmp_path / "f"),
+        "Secret whose key is broken": lambda: store.decode_plugged(
+            {"ca-cert.pem": b"", "ca-key.pem": PEM.encode()}, "x"
+        ),
+        "Secret with a key in every place": lambda: store.decode_plugged(
+            dict.fromkeys(store.PLUGGED_FILES, PEM.encode()), "x"
+        ),
+        "Secret with a torn state": lambda: store.decode_state(b'{"current": {"key": "' + PEM.encode(), "x"),
+        "Secret that is not one": lambda: asyncio.run(
+            read_secret(b'{"data": {"ca-key.pem": "' + PEM.encode() + b'"}}')
+        ),
         "agent's broken key": load_agent_identity(
             BROKEN, certificates.encode(make_node("x", NOW).certificate).decode()
         ),
