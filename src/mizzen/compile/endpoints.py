@@ -5,7 +5,7 @@ answered empty, since Envoy waits for an answer. Golden cases: golden base, netw
 networking/se-*, gateway/auto-passthrough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -44,6 +44,21 @@ class EndpointClient(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True)
 @query
 def assignments(db: Engine, client: EndpointClient, cluster_names: frozenset[str]) -> ResourceSet:
     """The load assignments of these clusters."""
+    groups = _groups(db, cluster_names)
+    return ResourceSet.join(resource.ENDPOINT, (_group_assignments(db, client, group) for group in groups))
+
+
+@query
+def _groups(db: Engine, cluster_names: frozenset[str]) -> tuple[frozenset[str], ...]:  # noqa: ARG001 (worked out once)
+    groups: dict[str, set[str]] = {}
+    for name in cluster_names:
+        key = names.parse_subset_key(name)
+        groups.setdefault(names.group_of(key.host if key is not None else ""), set()).add(name)
+    return tuple(frozenset(groups[group]) for group in sorted(groups))
+
+
+@query
+def _group_assignments(db: Engine, client: EndpointClient, cluster_names: frozenset[str]) -> ResourceSet:
     return ResourceSet(resource.ENDPOINT, (_of_name(db, client, name) for name in sorted(cluster_names)))
 
 
@@ -132,14 +147,18 @@ def asked_place(
 @query
 def scope_place(db: Engine, scope_id: ScopeId, rule_labels: Labels) -> frozenset[str] | None:
     """The labels by which any service in scope orders its endpoints; None where none asks where its client is."""
-    names_asked: set[str] = set()
-    asked = False
-    for found in scope.scope_services(db, scope_id):
-        wanted = _service_place(db, found, scope_id.namespace, rule_labels)
-        if wanted is not None:
-            asked = True
-            names_asked.update(wanted)
-    return frozenset(names_asked) if asked else None
+    return _all_asked(_group_place(db, scope_id, rule_labels, group) for group in scope.service_groups(db, scope_id))
+
+
+@query
+def _group_place(db: Engine, scope_id: ScopeId, rule_labels: Labels, group: str) -> frozenset[str] | None:
+    services = scope.group_services(db, scope_id, group).values()
+    return _all_asked(_service_place(db, found, scope_id.namespace, rule_labels) for found in services)
+
+
+def _all_asked(every: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
+    asked = [each for each in every if each is not None]
+    return frozenset(name for each in asked for name in each) if asked else None
 
 
 @query

@@ -4,7 +4,10 @@ In: protobuf messages. Out: `Resource`, whose version is a hash of its determini
 name and shared by every proxy that is told the same. Nothing here knows what a resource means or who gets it.
 """
 
+import functools
 import hashlib
+import heapq
+import operator
 from collections.abc import Iterable, Iterator
 
 from google.protobuf.message import Message
@@ -21,18 +24,22 @@ NAME_TABLE = protos.TYPE_PREFIX + "istio.networking.nds.v1.NameTable"
 TRUST_BUNDLE = protos.TYPE_PREFIX + "istio.mesh.v1alpha1.ProxyConfig"
 
 _HASH_BYTES = 8
+_MARK_BYTES = 12
+_ALL_BITS = (1 << _MARK_BYTES * 8) - 1
 
 
 class Resource:
     """One named resource, encoded once. Equal when name and version are: the version is a hash of `data`."""
 
-    __slots__ = ("data", "name", "version")
+    __slots__ = ("data", "mark", "name", "version")
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
         self.data = data
         """The resource as an encoded `google.protobuf.Any`."""
         self.version = hashlib.blake2b(data, digest_size=_HASH_BYTES).hexdigest()
+        self.mark: int | None = None
+        """Its share in the version of a set, once it is in one."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Resource) and self.version == other.version and self.name == other.name
@@ -54,32 +61,84 @@ def encode_resource(name: str, message: Message) -> Resource:
 
 
 class ResourceSet:
-    """An immutable set of resources of one type, sorted by name. Two sets are equal when type and versions are."""
+    """An immutable set of resources of one type, sorted by name. Two sets are equal when type and versions are.
 
-    __slots__ = ("_by_name", "names", "type_url", "version")
+    A large set is put together from smaller ones (`join`), which many sets share: what differs between two is found in
+    the parts that they do not share. How it was put together is nobody's business but memory's: the version is a sum
+    over the resources, the same in whatever parts they come.
+    """
+
+    __slots__ = ("_by_name", "_mark", "parts", "type_url", "version")
 
     def __init__(self, type_url: str, resources: Iterable[Resource]) -> None:
+        """Of two resources with one name the last stays."""
         by_name = {r.name: r for r in resources}
         self.type_url = type_url
-        self.names: tuple[str, ...] = tuple(sorted(by_name))
-        self._by_name = {name: by_name[name] for name in self.names}
-        digest = hashlib.blake2b(type_url.encode(), digest_size=_HASH_BYTES)
-        for resource in self._by_name.values():
-            digest.update(f"{resource.name}\0{resource.version}\0".encode())
-        self.version = digest.hexdigest()
+        self._by_name = {name: by_name[name] for name in sorted(by_name)}
+        self._complete((self,), sum(_mark(r) for r in self._by_name.values()))
+
+    @classmethod
+    def join(cls, type_url: str, parts: Iterable["ResourceSet"]) -> "ResourceSet":
+        """The union of sets that have no name in common."""
+        flat = tuple(part for joined in parts for part in joined.parts if part._by_name)
+        if len(flat) == 1:
+            return flat[0]
+        made = cls.__new__(cls)
+        made.type_url = type_url
+        made._by_name = {}
+        made._complete(flat, sum(part._mark for part in flat))
+        return made
+
+    def _complete(self, parts: tuple["ResourceSet", ...], mark: int) -> None:
+        self.parts = parts
+        """Itself, or the sets that it was joined from."""
+        self._mark = mark & _ALL_BITS
+        self.version = f"{self._mark ^ _type_mark(self.type_url):0{_MARK_BYTES * 2}x}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        return tuple(sorted(self._names()))
+
+    def _names(self) -> Iterator[str]:
+        return (name for part in self.parts for name in part._by_name)
 
     def get(self, name: str) -> Resource | None:
         """The resource of that name, if it is in the set."""
-        return self._by_name.get(name)
+        for part in self.parts:
+            found = part._by_name.get(name)
+            if found is not None:
+                return found
+        return None
+
+    def upserts_since(self, held: "ResourceSet") -> Iterator[Resource]:
+        """The resources that `held` lacks or has in another version, in no order."""
+        shared = set(map(id, held.parts))
+        for part in self.parts:
+            if id(part) not in shared:
+                for resource in part._by_name.values():
+                    before = held.get(resource.name)
+                    if before is not resource and (before is None or before.version != resource.version):
+                        yield resource
+
+    def names_gone_since(self, held: "ResourceSet") -> Iterator[str]:
+        """The names that `held` has and this set has not, in no order."""
+        shared = set(map(id, self.parts))
+        for part in held.parts:
+            if id(part) not in shared:
+                yield from (name for name in part._by_name if name not in self)
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(self._by_name.values())
+        """Sorted by name."""
+        if self._by_name:
+            return iter(self._by_name.values())
+        return heapq.merge(*(part._by_name.values() for part in self.parts), key=operator.attrgetter("name"))
 
     def __len__(self) -> int:
-        return len(self.names)
+        return sum(len(part._by_name) for part in self.parts)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return any(name in part._by_name for part in self.parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ResourceSet) and self.version == other.version and self.type_url == other.type_url
@@ -89,3 +148,19 @@ class ResourceSet:
 
     def __repr__(self) -> str:
         return f"ResourceSet({self.type_url.rpartition('.')[2]}, {len(self)} resources, version={self.version})"
+
+
+def _mark(resource: Resource) -> int:
+    """What a resource adds to the version of its set."""
+    if resource.mark is None:
+        resource.mark = _digest(f"{resource.name}\0{resource.version}")
+    return resource.mark
+
+
+@functools.cache
+def _type_mark(type_url: str) -> int:
+    return _digest(type_url)
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=_MARK_BYTES).digest())

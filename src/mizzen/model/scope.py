@@ -350,16 +350,23 @@ def services_by_host(db: Engine, scope: ScopeId) -> dict[str, Service]:
 
 
 @query
-def scoped_service(db: Engine, scope: ScopeId, host: str) -> Service | None:
-    """The scope's service of that host. Reads the whole scope, but changes only with this host."""
-    return services_by_host(db, scope).get(host)
+def service_groups(db: Engine, scope: ScopeId) -> dict[str, dict[str, Service]]:
+    """The scope's services by host, in groups of hosts: a long list is worked out from them, each by a query."""
+    groups: dict[str, dict[str, Service]] = {}
+    for service in scope_services(db, scope):
+        groups.setdefault(names.group_of(service.host), {})[service.host] = service
+    return groups
 
 
 @query
-def scoped_service_id(db: Engine, scope: ScopeId, host: str) -> ServiceId | None:
-    """The identity of the scope's service of that host."""
-    found = scoped_service(db, scope, host)
-    return found.id if found is not None else None
+def group_services(db: Engine, scope: ScopeId, group: str) -> dict[str, Service]:
+    """The services of one group, by host. Reads the whole scope, but changes only with them."""
+    return service_groups(db, scope).get(group, {})
+
+
+def scoped_service(db: Engine, scope: ScopeId, host: str) -> Service | None:
+    """The scope's service of that host."""
+    return group_services(db, scope, names.group_of(host)).get(host)
 
 
 # -- policy for unknown hosts -------------------------------------------------------------------------------------

@@ -141,11 +141,14 @@ class Responses:
         self.compared += 1
         if held is None:
             upserts = tuple(target)
-            gone: Iterable[str] = extra
+            removed = _absent(extra, target, scope)
         else:
-            upserts = tuple(r for r in target if r.name in extra or not _same(held.get(r.name), r))
-            gone = {*held.names, *extra}
-        removed = _absent(gone, target, scope)
+            changed = {r.name: r for r in target.upserts_since(held)}
+            for name in extra:
+                if (resource := target.get(name)) is not None:
+                    changed[name] = resource
+            upserts = tuple(changed[name] for name in sorted(changed))
+            removed = _absent({*target.names_gone_since(held), *extra}, target, scope)
         made = Difference(target.type_url, target.version, upserts, removed)
         return made, made.weight
 
@@ -209,10 +212,6 @@ class Responses:
 def with_nonce(body: bytes, nonce: str) -> bytes:
     """A response's body made complete for one stream."""
     return body + _field(_NONCE, nonce.encode())
-
-
-def _same(held: Resource | None, resource: Resource) -> bool:
-    return held is resource or (held is not None and held.version == resource.version)
 
 
 def _absent(names: Iterable[str], target: ResourceSet, scope: Names | None) -> tuple[str, ...]:

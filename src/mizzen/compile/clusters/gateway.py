@@ -25,11 +25,11 @@ def clusters(
 
     One with an AUTO_PASSTHROUGH server has a twin of each cluster, named by the SNI that reaches it.
     """
-    return ResourceSet(
+    return ResourceSet.join(
         resource.CLUSTER,
         (
-            *outbound_clusters(db, client, scope_id, rule_labels, place),
-            static.black_hole(client, mesh.mesh_config(db)),
-            *(outbound_clusters(db, client, scope_id, rule_labels, place, True) if passes_mesh_tls else ()),
+            outbound_clusters(db, client, scope_id, rule_labels, place),
+            ResourceSet(resource.CLUSTER, (static.black_hole(client, mesh.mesh_config(db)),)),
+            *((outbound_clusters(db, client, scope_id, rule_labels, place, True),) if passes_mesh_tls else ()),
         ),
     )

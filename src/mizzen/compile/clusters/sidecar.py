@@ -44,17 +44,15 @@ def clusters(
     """The clusters of every sidecar of which these arguments are true."""
     config = mesh.mesh_config(db)
     dynamic = scope.outbound_policy(db, scope_id).mode == "ALLOW_ANY_DYNAMIC_DNS"
-    return ResourceSet(
-        resource.CLUSTER,
-        (
-            *outbound_clusters(db, client, scope_id, rule_labels, place),
-            static.black_hole(client, config),
-            static.passthrough(client, config),
-            *((dynamic_dns(db, client, mesh_tls(db)),) if dynamic else ()),
-            *_inbound(db, client, scope_id, served),
-            static.inbound_passthrough(client, config),
-        ),
+    own = (
+        static.black_hole(client, config),
+        static.passthrough(client, config),
+        *((dynamic_dns(db, client, mesh_tls(db)),) if dynamic else ()),
+        *_inbound(db, client, scope_id, served),
+        static.inbound_passthrough(client, config),
     )
+    outbound = outbound_clusters(db, client, scope_id, rule_labels, place)
+    return ResourceSet.join(resource.CLUSTER, (outbound, ResourceSet(resource.CLUSTER, own)))
 
 
 def _inbound(db: Engine, client: ClientTraits, scope_id: ScopeId, served: Served) -> tuple[Resource, ...]:
@@ -76,10 +74,27 @@ def outbound_clusters(
     rule_labels: Labels,
     place: ClientPlace,
     sni_routed: bool = False,
-) -> tuple[Resource, ...]:
+) -> ResourceSet:
     """The clusters of the services in scope, each under the rule that this scope's clients apply."""
+    groups = scope.service_groups(db, scope_id)
+    return ResourceSet.join(
+        resource.CLUSTER,
+        (_group_clusters(db, client, scope_id, rule_labels, place, sni_routed, group) for group in groups),
+    )
+
+
+@query
+def _group_clusters(
+    db: Engine,
+    client: ClientTraits,
+    scope_id: ScopeId,
+    rule_labels: Labels,
+    place: ClientPlace,
+    sni_routed: bool,
+    group: str,
+) -> ResourceSet:
     found: list[Resource] = []
-    for service in scope.scope_services(db, scope_id):
+    for service in scope.group_services(db, scope_id, group).values():
         if sni_routed and service.external:
             continue
         rule = destination_rules.destination_rule(db, scope_id.namespace, service.host, service.namespace, rule_labels)
@@ -87,4 +102,4 @@ def outbound_clusters(
         by_dns = place if service.resolution in DNS_RESOLUTIONS else ClientPlace()
         built = attempt(service_clusters, db, client, service.id, ports, rule_id(rule), by_dns, sni_routed)
         found.extend(built or ())
-    return tuple(found)
+    return ResourceSet(resource.CLUSTER, found)
