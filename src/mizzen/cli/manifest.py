@@ -1,4 +1,4 @@
-"""`mizzen manifest`: manifests that the control plane would make.
+"""`mizzen manifest`: manifests that the control plane would make, or needs.
 
 `gateway` prints what managed Gateways of the Gateway API want to have running. In: manifests, the files of an
 installation. Out: YAML documents, or JSON, on stdout; what cannot be deployed is told on stderr with exit code 1.
@@ -13,6 +13,7 @@ import click
 from mizzen.cli import installation, offline, options, render
 from mizzen.cli.flags import Command
 from mizzen.cli.groups import AliasGroup
+from mizzen.cli.manifest_generate import generate
 from mizzen.errors import MizzenError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group("manifest", cls=AliasGroup)
 def manifest() -> None:
-    """Print manifests that the control plane would make."""
+    """Print manifests that the control plane would make, or needs."""
 
 
 @click.command("gateway", cls=Command)
@@ -63,6 +64,7 @@ def gateway(
     return 1 if failed else 0
 
 
+manifest.add(generate)
 manifest.add(gateway)
 
 
