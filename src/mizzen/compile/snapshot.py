@@ -24,6 +24,7 @@ from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.compile.routes import gateway as gateway_routes
 from mizzen.compile.routes import sidecar as sidecar_routes
 from mizzen.compile.routes.destinations import RouteClient
+from mizzen.compile.routes.mesh_hosts import SidecarClient
 from mizzen.compile.routes.virtual_service import source_labels
 from mizzen.incremental import Engine, query
 from mizzen.model import credentials, destination_rules, gateways, mesh, proxy_configs, scope, targets, workloads
@@ -132,7 +133,7 @@ def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
         gateway = gateway_routes.GatewayClient(routes=client, workload=gateways.gateway_workload(db, proxy))
         return gateway_routes.configurations(db, gateway, asked)
     network = addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack)
-    sidecar = sidecar_routes.SidecarClient(routes=client, network=network, dns_domain=proxy.dns_domain)
+    sidecar = SidecarClient(routes=client, network=network, dns_domain=proxy.dns_domain)
     return sidecar_routes.configurations(db, sidecar, asked)
 
 

@@ -19,7 +19,7 @@ from mizzen.incremental import Engine, query
 from mizzen.model import mesh, names, objects, workloads
 from mizzen.model.protocols import Protocol, parse_protocol
 from mizzen.model.proxy import Labels
-from mizzen.model.services import Service, ServiceId, visible_service, visible_services
+from mizzen.model.services import Service, visible_service, visible_services
 from mizzen.model.virtual_services import (
     MESH_GATEWAY,
     VirtualServiceRef,

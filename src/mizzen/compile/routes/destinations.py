@@ -72,22 +72,61 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     http3: bool = False
 
 
-def select_listener(listeners: tuple[EgressListener, ...], port: int, bind: str) -> EgressListener | None:
-    """The egress listener of a route: the one of its port or socket, else the catch-all."""
-    for listener in listeners:
+def _select(listeners: tuple[EgressListener, ...], port: int, bind: str) -> int | None:
+    """The place of a route's egress listener: the one of its port or socket, else the catch-all."""
+    for place, listener in enumerate(listeners):
         if (bind and listener.bind == bind) or (port and not bind and listener.port == port):
-            return listener
-    return next((listener for listener in listeners if listener.is_catch_all), None)
+            return place
+    return next((place for place, listener in enumerate(listeners) if listener.is_catch_all), None)
+
+
+@query
+def route_listener(db: Engine, scope_id: ScopeId, port: int, bind: str) -> EgressListener | None:
+    """The egress listener of a route, without its services: those are asked for apart, as they change more often."""
+    listeners = scope.egress_listeners(db, scope_id)
+    place = _select(listeners, port, bind)
+    return msgspec.structs.replace(listeners[place], services=()) if place is not None else None
+
+
+@query
+def _services_by_port(db: Engine, scope_id: ScopeId, place: int) -> dict[int, dict[str, Service]]:
+    """The services of an egress listener by port and host, those of every port under 0; of several objects the last."""
+    by_port: dict[int, dict[str, Service]] = {0: {}}
+    for service in scope.egress_listeners(db, scope_id)[place].services:
+        by_port[0][service.host] = service
+        for port in service.ports:
+            by_port.setdefault(port.number, {})[service.host] = service
+    return by_port
 
 
 @query
 def listed_services(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict[str, Service]:
-    """The services that a sidecar's route of that port knows, by host; of several objects the last."""
-    listener = select_listener(scope.egress_listeners(db, scope_id), port, bind)
-    if listener is None:
+    """The services that a sidecar's route of that port knows, by host."""
+    listeners = scope.egress_listeners(db, scope_id)
+    place = _select(listeners, port, bind)
+    if place is None:
         return {}
-    every = port == 0 or listener.protocol is Protocol.HTTP_PROXY
-    return {s.host: s for s in listener.services if every or s.port(port) is not None}
+    every = listeners[place].protocol is Protocol.HTTP_PROXY
+    return _services_by_port(db, scope_id, place).get(0 if every else port, {})
+
+
+@query
+def _listed_groups(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict[str, dict[str, Service]]:
+    groups: dict[str, dict[str, Service]] = {}
+    for host, service in listed_services(db, scope_id, port, bind).items():
+        groups.setdefault(names.group_of(host), {})[host] = service
+    return groups
+
+
+@query
+def listed_group(db: Engine, scope_id: ScopeId, port: int, bind: str, group: str) -> dict[str, Service]:
+    """Those of one group of hosts (`names.group_of`). Reads all of them, but changes only with the group's."""
+    return _listed_groups(db, scope_id, port, bind).get(group, {})
+
+
+def groups_listed(db: Engine, scope_id: ScopeId, port: int, bind: str) -> tuple[str, ...]:
+    """The groups that are not empty."""
+    return tuple(_listed_groups(db, scope_id, port, bind))
 
 
 @query
@@ -96,7 +135,7 @@ def is_listed(db: Engine, scope_id: ScopeId, place: Place, host: str) -> bool:
     without the route's port."""
     if place.gateway != MESH_GATEWAY:
         return scope.scoped_service(db, scope_id, host) is not None
-    return host in listed_services(db, scope_id, place.port, place.bind)
+    return host in listed_group(db, scope_id, place.port, place.bind, names.group_of(host))
 
 
 @query

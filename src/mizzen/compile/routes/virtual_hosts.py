@@ -27,10 +27,26 @@ class VirtualHost(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[EncodedRoute, ...]
     attempt_count: bool = True
     require_tls: bool = False
+    encoded: bytes = b""
+    """The message, where it has been made with these domains, all of which Envoy takes."""
+
+
+def encoded(host: VirtualHost) -> VirtualHost:
+    """The same, encoded once for all that hold it."""
+    if not all(map(is_domain, host.domains)):
+        return host
+    return msgspec.structs.replace(host, encoded=encode_virtual_host(host))
+
+
+def with_domains(host: VirtualHost, domains: tuple[str, ...]) -> VirtualHost:
+    """The same under other names."""
+    return host if domains == host.domains else msgspec.structs.replace(host, domains=domains, encoded=b"")
 
 
 def encode_virtual_host(host: VirtualHost) -> bytes:
     """The message, its routes appended as they are."""
+    if host.encoded:
+        return host.encoded
     head = _route_v3.VirtualHost(
         name=host.name,
         domains=host.domains,
@@ -63,7 +79,8 @@ def _with_sound_domains(hosts: Iterable[VirtualHost]) -> Iterable[VirtualHost]:
     """
     listed = list(hosts)
     domains = [domain.lower() for host in listed for domain in host.domains]
-    if len(set(domains)) == len(domains) and all(map(is_domain, domains)):
+    sound = all(host.encoded or all(map(is_domain, host.domains)) for host in listed)
+    if sound and len(set(domains)) == len(domains):
         return listed
     last = max((place for place, host in enumerate(listed) if "*" in host.domains), default=-1)
     seen: set[str] = set()
@@ -76,7 +93,7 @@ def _with_sound_domains(hosts: Iterable[VirtualHost]) -> Iterable[VirtualHost]:
                 seen.add(lowered)
                 mine.append(domain)
         if mine:
-            kept.append(msgspec.structs.replace(host, domains=tuple(mine)))
+            kept.append(with_domains(host, tuple(mine)))
     return kept
 
 
@@ -86,15 +103,16 @@ def without_duplicates(hosts: Iterable[VirtualHost]) -> list[VirtualHost]:
     A shortened alternate that is another service's full name is left to that service. What keeps no domain goes.
     """
     listed = list(hosts)
-    full = {h.name.lower() for h in listed} | {h.name.lower().rpartition(":")[0] for h in listed}
+    if _are_apart(listed):
+        return listed
+    full = {name for host in listed for name in _full_names(host)}
     names: set[str] = set()
     taken: set[str] = set()
     kept: list[VirtualHost] = []
     for host in listed:
         if host.name in names:
             continue
-        own = host.name.lower()
-        mine = {own, own.rpartition(":")[0]}
+        mine = _full_names(host)
         domains = []
         for domain in host.domains:
             lowered = domain.lower()
@@ -104,5 +122,22 @@ def without_duplicates(hosts: Iterable[VirtualHost]) -> list[VirtualHost]:
             domains.append(domain)
         if domains:
             names.add(host.name)
-            kept.append(msgspec.structs.replace(host, domains=tuple(domains)))
+            kept.append(with_domains(host, tuple(domains)))
     return kept
+
+
+def _full_names(host: VirtualHost) -> tuple[str, str]:
+    """A host's name with and without the port."""
+    own = host.name.lower()
+    return own, own.rpartition(":")[0]
+
+
+def _are_apart(hosts: list[VirtualHost]) -> bool:
+    """Whether each has a name and domains of its own, and no other's full name; the usual case, found quickly."""
+    holders = {domain.lower(): host for host in hosts for domain in host.domains}
+    if len(holders) != sum(len(host.domains) for host in hosts):
+        return False
+    if len({host.name for host in hosts}) != len(hosts) or not all(host.domains for host in hosts):
+        return False
+    full = {name for host in hosts for name in _full_names(host)}
+    return all(domain in _full_names(holders[domain]) for domain in holders.keys() & full)
