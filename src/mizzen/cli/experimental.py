@@ -18,6 +18,7 @@ COMMANDS = {
     "proxy-status": Entry(
         "mizzen.cli.proxy_status:proxy_status", "Show whether each proxy has what the control plane sent it.", ("ps",)
     ),
+    "workload": Entry("mizzen.cli.workload:workload", "Bring machines outside Kubernetes into the mesh."),
     "version": Entry("mizzen.cli.version:version", "Print the versions of client, control plane and proxies."),
 }
 
