@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mizzen.cli import options
-from mizzen.errors import UsageError
+from mizzen.errors import MizzenError
 
 if TYPE_CHECKING:
     from mizzen.sources.kube.access import Access
@@ -46,5 +46,5 @@ def open_cluster(kubeconfig: str, context: str, environment: Mapping[str, str] =
     if path is not None:
         return access.from_kubeconfig(path, context)
     if context or "KUBERNETES_SERVICE_HOST" not in environment:
-        raise UsageError("no cluster: name its kubeconfig with --kubeconfig FILE or KUBECONFIG")
+        raise MizzenError("no cluster: name its kubeconfig with --kubeconfig FILE or KUBECONFIG")
     return access.in_cluster(environment)
