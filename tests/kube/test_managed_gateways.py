@@ -316,6 +316,7 @@ RIGHTS: tuple[tuple[str, str, str], ...] = (
     ),
     ("gateway.networking.k8s.io", "gatewayclasses", "create"),
     ("gateway.networking.k8s.io", "gateways", "patch"),
+    ("", "configmaps", "create patch"),
     ("", "serviceaccounts services", "create patch"),
     ("apps", "deployments", "create patch"),
     ("autoscaling", "horizontalpodautoscalers", "create patch"),

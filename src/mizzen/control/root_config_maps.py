@@ -1,8 +1,8 @@
 """The roots of trust as a ConfigMap in every namespace, kept by the leader: pods mount it to know the control plane.
 
-    Namespaces, ConfigMaps as they are followed ─┐
-    roots of the authority, discoverySelectors ──┼─> what a namespace lacks ─> create, or a patch of the version seen
-    what was written last, and when ─────────────┘
+    Namespaces that are served, their ConfigMaps ─┐
+    roots of the authority ───────────────────────┼─> what a namespace lacks ─> create, or a patch of the version seen
+    what was written last, and when ──────────────┘
 
 In: the source, the name of the ConfigMap, the roots. Out: writes, none where the ConfigMap holds the roots already;
 other keys and labels of it stay. Whoever overwrites it is corrected, more and more slowly if that goes on: a control
@@ -11,13 +11,12 @@ plane with other roots must not cost the API server its peace. One that is immut
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mizzen import observe
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import Key, Object
-from mizzen.api.selectors import Selector, selects
 from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.retries import Chores
 from mizzen.sources.kube.source import KubeSource
@@ -63,12 +62,10 @@ class RootConfigMaps:
         name: str,
         *,
         roots: Callable[[], bytes],
-        selectors: Callable[[], Sequence[Selector]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`selectors` are those of the namespaces that the mesh serves; none means all."""
         self._source, self._requests, self._name = source, requests, name
-        self._roots, self._selectors, self._clock = roots, selectors, clock
+        self._roots, self._clock = roots, clock
         self._chores: Chores[str] = Chores(self._see_to, f"a namespace lacks its {name}")
         self._paces: dict[str, _Pace] = {}
         self._told: set[str] = set()
@@ -82,15 +79,18 @@ class RootConfigMaps:
                 tasks.create_task(self._chores.run())
 
     async def _keep_looking(self) -> None:
-        """See to all namespaces when the roots or the selectors have become others, and every now and then."""
-        seen: object = None
-        swept = float("-inf")
+        """See to namespaces that are served now, and to all when the roots are others, and every now and then."""
+        roots, served, swept = b"", frozenset[str](), float("-inf")
         while True:
-            now, found = self._clock(), (self._roots(), tuple(self._selectors()))
-            if found != seen or now >= swept + _SWEEP_EVERY:
-                seen, swept = found, now
-                for space in self._source.of_kind("Namespace"):
-                    self._chores.add(space.metadata.name)
+            now, found = self._clock(), self._roots()
+            wanted = frozenset(
+                each.metadata.name for each in self._source.of_kind("Namespace") if self._is_wanted(each)
+            )
+            if found != roots or now >= swept + _SWEEP_EVERY:
+                served, swept = frozenset(), now
+            for namespace in sorted(wanted - served):
+                self._chores.add(namespace)
+            roots, served = found, wanted
             await asyncio.sleep(_LOOK_EVERY)
 
     def _touched(self, key: Key) -> None:
@@ -102,8 +102,7 @@ class RootConfigMaps:
     def _is_wanted(self, space: Object | None) -> bool:
         if space is None or space.metadata.deletion_timestamp is not None or space.metadata.name in LEFT_OUT:
             return False
-        selectors = self._selectors()
-        return not selectors or any(selects(selector, space.metadata.labels) for selector in selectors)
+        return self._source.selection.takes_namespace(space.metadata.name)
 
     async def _see_to(self, namespace: str) -> None:
         objects, key = self._source.objects, Key("ConfigMap", namespace, self._name)

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from mizzen import settings
+from mizzen.analysis import settings as analysis_settings
 from mizzen.control.cluster import Cluster
 from mizzen.control.election import Election, lease_name, make_identity
 from mizzen.control.entry_addresses import EntryAddresses
@@ -18,12 +19,15 @@ from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.root_config_maps import RootConfigMaps
-from mizzen.control.statuses import StatusWriter
+from mizzen.control.statuses import StatusWriter, keep_gateway_statuses
+from mizzen.control.verdicts import keep_verdicts
 from mizzen.incremental import Engine
+from mizzen.sources.origins import Finding
 
 STATUS_ELECTION = "istio-gateway-status-leader"
 DEPLOYMENT_ELECTION = "istio-gateway-deployment"
 ADDRESS_ELECTION = "istio-ip-autoallocate"
+ANALYSIS_ELECTION = "istio-analyze-leader"
 ROOTS_ELECTION = "istio-namespace-controller-election"
 
 _EVERY = 0.1
@@ -40,15 +44,18 @@ class Writers:
         *,
         mesh: MeshSettings,
         roots: Callable[[], bytes],
+        findings: Callable[[], tuple[Finding, ...]],
         is_ready: Callable[[], bool],
     ) -> None:
         self._cluster, self._db, self._config, self._is_ready = cluster, db, config, is_ready
-        self._mesh, self._roots = mesh, roots
+        self._mesh, self._roots, self._findings = mesh, roots, findings
         self._identity = make_identity(config.instance.name or socket.gethostname())
         self.elections: list[Election] = []
         """Those that it stands for."""
         if config.features.gateway_statuses:
             self._stand(STATUS_ELECTION, self._write_statuses)
+        if config.features.analysis or config.features.object_statuses:
+            self._stand(ANALYSIS_ELECTION, self._write_verdicts)
         if config.features.gateway_deployments:
             self._stand(DEPLOYMENT_ELECTION, self._deploy_gateways)
         if config.features.allocate_addresses:
@@ -75,7 +82,16 @@ class Writers:
         self._cluster.writers.append(run)
 
     async def _write_statuses(self, requests: LeaderRequests) -> None:
-        await StatusWriter(self._db, self._cluster.source, requests, self._cluster.revisions).run()
+        keeping = keep_gateway_statuses(self._db)
+        await StatusWriter(keeping, self._cluster.source, requests, self._cluster.revisions).run()
+
+    async def _write_verdicts(self, requests: LeaderRequests) -> None:
+        instance, features = self._config.instance, self._config.features
+        asked = analysis_settings.Settings(istio_namespace=instance.namespace, revision=instance.revision)
+        self._db.set(analysis_settings.SETTINGS, asked)
+        told = self._findings if features.object_statuses else None
+        keeping = keep_verdicts(self._db, analyses=features.analysis, told=told)
+        await StatusWriter(keeping, self._cluster.source, requests, self._cluster.revisions).run()
 
     async def _deploy_gateways(self, requests: LeaderRequests) -> None:
         await GatewayDeployer(
@@ -100,5 +116,4 @@ class Writers:
             requests,
             self._config.authority.root_config_map,
             roots=self._roots,
-            selectors=lambda: self._mesh.config.discovery_selectors,
         ).run()

@@ -18,6 +18,7 @@ from mizzen.api.meta import Key, LabelSelector, Object, ObjectMeta, Timestamp
 from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.root_config_maps import RootConfigMaps
 from mizzen.sources.kube.client import Refused
+from mizzen.sources.kube.selection import Selection
 
 NAME = "istio-ca-root-cert"
 OLD, NEW = b"old root\n", b"new root\n"
@@ -29,6 +30,7 @@ class Cluster:
     def __init__(self, *namespaces: str) -> None:
         self.objects: dict[Key, Object] = {}
         self.versions: Counter[Key] = Counter()
+        self.selection = Selection()
         self.writes: list[tuple[str, str, float]] = []
         self.after_write: Callable[[str], None] = lambda _: None
         self._listeners: list[Callable[[Key], None]] = []
@@ -54,6 +56,7 @@ class Cluster:
     def add(self, name: str, *, going: bool = False, **labels: str) -> None:
         moment = msgspec.convert("2026-01-01T00:00:00Z", Timestamp) if going else None
         metadata = ObjectMeta(name=name, labels=labels, deletion_timestamp=moment)
+        self.selection.see_namespace(name, labels)
         self._put(Key("Namespace", "", name), Namespace(metadata=metadata))
 
     def overwrite(self, namespace: str, text: str, **changes: Any) -> None:
@@ -111,7 +114,6 @@ class Kept:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.roots, self.leads = cluster, OLD, True
-        self.selectors: tuple[LabelSelector, ...] = ()
 
 
 def play(cluster: Cluster, scenario: Callable[[Kept], Awaitable[None]]) -> None:
@@ -122,7 +124,6 @@ def play(cluster: Cluster, scenario: Callable[[Kept], Awaitable[None]]) -> None:
             LeaderRequests(cluster, lambda: kept.leads),
             NAME,
             roots=lambda: kept.roots,
-            selectors=lambda: kept.selectors,
             clock=now,
         )
         task = asyncio.ensure_future(maps.run())
@@ -232,7 +233,8 @@ def test_only_namespaces_that_the_mesh_serves_get_them():
     cluster.add("meshed", mesh="yes")
 
     async def scenario(kept: Kept) -> None:
-        kept.selectors = (LabelSelector(match_labels={"mesh": "yes"}), LabelSelector(match_labels={"mesh": "too"}))
+        selectors = [LabelSelector(match_labels={"mesh": each}) for each in ("yes", "too")]
+        cluster.selection.set_selectors(selectors)
         kept.roots = NEW
         await asyncio.sleep(1)
         assert cluster.holders(NEW) == {"meshed"}
@@ -243,6 +245,9 @@ def test_only_namespaces_that_the_mesh_serves_get_them():
         kept.roots = OLD
         await asyncio.sleep(1)
         assert cluster.holders(OLD) == {"meshed"}
+        cluster.selection.set_selectors(())
+        await asyncio.sleep(1)
+        assert cluster.holders(OLD) == {"meshed", "plain"}
 
     play(cluster, scenario)
 
