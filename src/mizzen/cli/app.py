@@ -43,6 +43,7 @@ COMMANDS = {
         "mizzen.cli.install:install", "Install a control plane in a cluster, or change one that is there.", ("apply",)
     ),
     "uninstall": Entry("mizzen.cli.uninstall:uninstall", "Remove a control plane from a cluster, or all of them."),
+    "tag": Entry("mizzen.cli.tag:tag", "Name revisions of the control plane, for namespaces to follow the name."),
     "manifest": Entry("mizzen.cli.manifest:manifest", "Print manifests that the control plane would make."),
     "migrate": Entry("mizzen.cli.migrate:migrate", "Turn the configuration of other gateways into this mesh's."),
     "ca": Entry("mizzen.cli.ca:ca", "Make and inspect the mesh's certificates."),

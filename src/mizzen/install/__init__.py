@@ -7,6 +7,7 @@
     identity       how a control plane's objects are called and labelled
     rbac           what it may do
     webhooks       which pods and objects the API server asks it about, by revision or tag
+    tags           a tag of a revision that is there already
     config_maps    the mesh config, what injection is told, dashboards
     control_plane  its Deployment, Service and what goes with them
     gateways       gateways that run beside it
