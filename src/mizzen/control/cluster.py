@@ -13,11 +13,13 @@ import msgspec
 from mizzen import observe, settings
 from mizzen.api.kinds import kind_named
 from mizzen.api.kube.data import ConfigMap
+from mizzen.api.meta import Key
 from mizzen.api.selectors import Selector, find_fault
 from mizzen.control import mesh as mesh_config
 from mizzen.control.mesh import MeshSettings
 from mizzen.control.options import Options
 from mizzen.control.revisions import Revisions
+from mizzen.control.shared_authority import SECRETS as AUTHORITY_SECRETS
 from mizzen.control.token_reviews import TokenReviews
 from mizzen.control.webhooks import installation
 from mizzen.errors import SourceError
@@ -51,7 +53,9 @@ class Cluster:
         self._mesh, self._revision, self._told_fault = mesh, instance.revision, ""
         self._map_key = mesh_config.config_map_key(instance.namespace, instance.revision)
         always = (self._map_key, installation.config_map_key(instance.namespace, instance.revision))
-        self.source = KubeSource(self.client, selection=Selection(always=always))
+        # Keys of the authority are nobody's credential, whatever a Gateway names.
+        never = (Key("Secret", instance.namespace, name) for name in AUTHORITY_SECRETS)
+        self.source = KubeSource(self.client, selection=Selection(always=always, never=never))
         self.revisions = Revisions(self.client, self.source.objects, instance.revision, instance.namespace)
         self.installation = installation.follow_installation(self.source, options, config)
         self.token_reviews = TokenReviews(self.client, config.authority.audiences, clock)

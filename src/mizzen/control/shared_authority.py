@@ -29,6 +29,7 @@ from mizzen.sources.kube.reflector import Timing
 _log = observe.scope("ca")
 
 PLUGGED, SELF_SIGNED, STATE = "cacerts", "istio-ca-secret", "mizzen-authority"
+SECRETS = (PLUGGED, SELF_SIGNED, STATE)
 SELF_SIGNED_TYPE, STATE_TYPE = "istio.io/ca-root", "mizzen.io/authority"
 GENERATED = "istio-generated"
 """A key of `cacerts`, or a file beside those of a plugged-in authority: it is self-signed all the same."""

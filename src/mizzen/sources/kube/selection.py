@@ -52,16 +52,22 @@ class Selection:
         revisions: Iterable[str] = (),
         selectors: Iterable[Selector] = (),
         always: Iterable[Key] = (),
+        never: Iterable[Key] = (),
     ) -> None:
-        """Without revisions objects are taken whatever their label says; `always` are taken from any namespace."""
+        """Without revisions objects are taken whatever their label says.
+
+        `always` are taken from any namespace; `never` are the control plane's own affair, and no object of the mesh.
+        """
         self.revisions: Set[str] = frozenset(revisions)
         self._selectors = tuple(selectors)
-        self._always = frozenset(always)
+        self._always, self._never = frozenset(always), frozenset(never)
         self._labels: dict[str, Labels] = {}
         self._selected: set[str] = set()
 
     def takes(self, kind: Kind, key: Key, revision: str | None) -> bool:
         """Whether an object is taken; `revision` is its label, None where it has none."""
+        if key in self._never:
+            return False
         if revision is not None and self.revisions and is_revisioned(kind) and revision not in self.revisions:
             return False
         return not key.namespace or self.takes_namespace(key.namespace) or key in self._always

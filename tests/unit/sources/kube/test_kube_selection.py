@@ -77,6 +77,14 @@ def test_a_namespace_that_no_selector_selects_is_not_taken_but_for_what_always_i
     assert selection.takes(kind_named("ConfigMap"), always, None)
 
 
+def test_what_is_the_control_planes_own_affair_is_never_taken() -> None:
+    own = Key("Secret", "istio-system", "cacerts")
+    selection = Selection(always=[own], never=[own])
+    assert not selection.takes(kind_named("Secret"), own, None)
+    assert selection.takes(kind_named("Secret"), Key("Secret", "shop", "cacerts"), None)
+    assert selection.takes(kind_named("ConfigMap"), Key("ConfigMap", "istio-system", "cacerts"), None)
+
+
 def test_a_change_says_what_is_to_be_listed_and_whether_something_is_to_be_let_go():
     selection = Selection(["blue"])
     assert selection.set_revisions(["blue"]) == Change()
