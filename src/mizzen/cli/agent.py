@@ -1,7 +1,7 @@
-"""`mizzen agent`: one Envoy and all that it needs in its pod, with pilot-agent's arguments.
+"""`mizzen agent`: one Envoy and all that it needs in its pod, with pilot-agent's commands and arguments.
 
 In: arguments and environment as the injector writes them. Out: a running sidecar or gateway until it is told to stop.
-`wait` and `request` are what injected lifecycle hooks call in the same container.
+`istio-iptables` is what the init container of the same image runs, `wait` and `request` are what lifecycle hooks call.
 """
 
 import os
@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from mizzen.capture.arguments import PROGRAM
+from mizzen.cli import capture
 from mizzen.cli.groups import AliasGroup
 from mizzen.errors import AgentError
 
@@ -22,6 +24,9 @@ _READY = "http://localhost:15021/healthz/ready"
 @click.group(cls=AliasGroup)
 def agent() -> None:
     """Run the agent of one sidecar or gateway."""
+
+
+agent.add_command(capture.iptables, PROGRAM)
 
 
 @agent.command()
