@@ -267,6 +267,29 @@ def test_half_an_authority_ends_the_start_and_stays_as_it_is(bed, namespace, tmp
         data_of(bed, namespace, "istio-ca-secret")
 
 
+def test_one_that_waits_for_the_api_server_can_be_stopped(bed, tmp_path):
+    nobody = tmp_path / "kubeconfig"
+    nobody.write_text(bed.kubeconfig("kubeconfig-nobody").read_text().replace(f":{bed.port}", ":1"))
+    started = Replica(bed, tmp_path, "istiod", {}, kubeconfig=nobody, keeps_files=False)
+    eventually_blocking(lambda: "waits for the API server" in started.log.read_text(), 120)
+    started.end()
+    assert started.process.returncode == 0
+    assert "Traceback" not in started.log.read_text()
+
+
+async def test_the_authoritys_secrets_are_nobodys_credential(bed, namespace, tmp_path):
+    root = make_node("root", time.time())
+    key = certificates.encode_key(root.key)
+    await asyncio.to_thread(
+        write_secret, bed, namespace, "cacerts", {"tls.crt": root.pem, "tls.key": key, "ca.crt": root.pem}
+    )
+    await asyncio.to_thread(write_secret, bed, namespace, "gate", {"tls.crt": root.pem, "tls.key": key})
+    async with replica(bed, tmp_path / "a", namespace) as plane:
+        assert plane.control_plane.authority.bundle == root.pem
+        objects = plane.control_plane.cluster.source.objects
+        assert {each.name for each in objects if (each.kind, each.namespace) == ("Secret", namespace)} == {"gate"}
+
+
 def test_no_private_key_is_told_to_anybody(bed, namespace, tmp_path):
     kubeconfig = install_rights(bed, namespace)
     variables = {"POD_NAMESPACE": namespace, "CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL": "200ms"}
