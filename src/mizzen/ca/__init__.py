@@ -6,6 +6,7 @@
     certificates  X.509 in and out: roots, workload and server certificates, checks of requests and chains
     authority     what signs, which roots are trusted, and the rotation from one root to the next
     store         an authority's files: plugged in by the operator, or made and kept by Mizzen
+    external      certificates that somebody else signs: what is handed on, and what of the answer is believed
     bundles       the roots of another trust domain, as it publishes them
     service       `istio.v1.auth.IstioCertificateService` over gRPC, and its metrics
     serving       the control plane's own certificate, renewed while it serves
