@@ -167,12 +167,13 @@ def test_a_second_revision_stands_beside_and_goes_without_a_trace_of_the_first(c
     assert {name: both[name] for name in first} == first
     added = {name.name for name in both.keys() - first.keys() if name.kind != "Service"}
     assert {"istiod-canary", "istio-canary", "istio-sidecar-injector-canary", "istio-revision-tag-next"} <= added
-    cluster.bed.apply(Name("Namespace", "", "shop").path, namespace("shop", {"istio.io/rev": "canary"}))
+    for name, selected in (("shop", "canary"), ("tagged", "next"), ("other", "default")):
+        cluster.bed.apply(Name("Namespace", "", name).path, namespace(name, {"istio.io/rev": selected}))
 
     declined = cluster.run("uninstall", "--revision", "canary", stdin="n\n")
     assert (declined.exit_code, declined.stdout.splitlines()[-1][-10:]) == (0, "Cancelled.")
-    assert "Namespaces that still select it, whose pods keep their sidecars: shop." in declined.stdout
-    assert cluster.all_of("").keys() - both.keys() == {Name("Namespace", "", "shop")}
+    assert "Namespaces that still select it, whose pods keep their sidecars: shop, tagged." in declined.stdout
+    assert {name.kind for name in cluster.all_of("").keys() - both.keys()} == {"Namespace"}
 
     removed = cluster.run("uninstall", "--revision", "canary", "-y")
     assert removed.exit_code == 0, removed.output
@@ -261,6 +262,9 @@ def test_a_control_plane_of_somebody_else_is_refused_and_its_definitions_stay(cl
     refused = cluster.install({})
     assert refused.exit_code == 1
     assert "Deployment/istio-system/istiod is another control plane's; install beside it" in refused.stderr
+    gateway = {"revision": "own", "gateways": {"istiod": {"enabled": True}}}
+    refused = cluster.install(gateway)
+    assert "Deployment/istio-system/istiod is another gateway's; give yours another name" in refused.stderr
     purged = cluster.run("uninstall", "--purge", "-y")
     assert "The definitions (CRDs) stay, since other control planes read them" in purged.stdout
     assert definitions(cluster) == DEFINITIONS

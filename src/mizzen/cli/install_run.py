@@ -80,9 +80,12 @@ class Installer:
     # -- what is in the way ---------------------------------------------------------------------------------------
 
     async def _refuse_others(self) -> None:
-        """Istio's own control plane, or Helm's installation, of the same name."""
-        identity = self._plan.identity
-        name = Name("Deployment", identity.namespace, identity.name)
+        """Istio's own workloads, or Helm's installation, of the same names."""
+        for document in self._plan.documents:
+            if document["kind"] == "Deployment":
+                await self._refuse_other(name_of(document))
+
+    async def _refuse_other(self, name: Name) -> None:
         found = await self._objects.read(name)
         if found is None:
             return
@@ -90,10 +93,9 @@ class Installer:
         if release := (metadata.get("annotations") or {}).get(HELM):
             raise MizzenError(f"{name} belongs to the Helm release {release}; upgrade that, or use another --revision")
         if (metadata.get("labels") or {}).get(PART_OF) != MIZZEN:
-            raise MizzenError(
-                f"{name} is another control plane's; install beside it with --revision NAME, "
-                "or remove it first (--force overwrites it)"
-            )
+            what = "control plane" if name.name == self._plan.identity.name else "gateway"
+            way = "install beside it with --revision NAME" if what == "control plane" else "give yours another name"
+            raise MizzenError(f"{name} is another {what}'s; {way}, or remove it first (--force overwrites it)")
 
     async def _has_namespace(self) -> bool:
         """Make the namespace where it is missing; False where a dry run cannot go on without."""
@@ -179,7 +181,7 @@ class Installer:
     async def _give_up(self, waiting: list[Rollout]) -> str:
         told = [f"failed to wait for resource: resources not ready after {self._wait:g}s"]
         for each in waiting:
-            told.append(f"  {each}: {each.trouble or 'no progress'}")
+            told.append(f"  {each}: {each.trouble}")
             told += [f"    {line}" for line in await describe_trouble(self._client, each)]
         return "\n".join(told)
 

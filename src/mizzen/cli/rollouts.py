@@ -40,10 +40,15 @@ class Rollout(NamedTuple):
 
     @property
     def trouble(self) -> str:
-        """What the Deployment's own conditions complain of."""
-        conditions = (self.found.get("status") or {}).get("conditions") or ()
+        """What the Deployment's own conditions complain of, or how far it is."""
+        status = self.found.get("status") or {}
+        conditions = status.get("conditions") or ()
         bad = [each for each in conditions if each.get("status") == "False" or each.get("type") == "ReplicaFailure"]
-        return "; ".join(str(each.get("message") or each.get("reason") or each.get("type")) for each in bad)
+        if bad:
+            return "; ".join(str(each.get("message") or each.get("reason") or each.get("type")) for each in bad)
+        wanted = (self.found.get("spec") or {}).get("replicas", 1)
+        updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
+        return f"{updated} of {wanted} replicas are updated, {available} are available"
 
 
 async def describe_trouble(client: Client, rollout: Rollout) -> list[str]:

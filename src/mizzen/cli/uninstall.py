@@ -25,6 +25,7 @@ _NOTHING_ASKED = (
     "at least one of the --revision (or --set revision=<revision>), --filename or --purge flags must be set"
 )
 _FIRST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_TAG = "istio-revision-tag-"
 _LAST = ("RoleBinding", "ClusterRoleBinding", "Role", "ClusterRole", "ServiceAccount", "CustomResourceDefinition")
 
 
@@ -123,19 +124,22 @@ async def _question(objects: "Objects", revision: str, names: list["Name"]) -> s
         lines = [f"All {len(names)} objects of Mizzen will be removed from the cluster."]
     if definitions:
         lines.append(f"Among them are {definitions} definitions (CRDs): every object of these kinds goes with them.")
-    if users := await _namespaces_of(objects, revision):
+    if users := await _namespaces_of(objects, revision, names):
         lines.append(f"Namespaces that still select it, whose pods keep their sidecars: {', '.join(users)}.")
     return "\n".join([*lines, "Proceed? (y/N) "])
 
 
-async def _namespaces_of(objects: "Objects", revision: str) -> list[str]:
-    """Namespaces whose labels select the revision, or any."""
+async def _namespaces_of(objects: "Objects", revision: str, names: list["Name"]) -> list[str]:
+    """Namespaces whose labels select the revision, itself or by a tag that goes too; or any, for all revisions."""
     from mizzen.install.identity import DEFAULT_REVISION, REVISION_LABEL
+
+    tags = {name.name.removeprefix(_TAG) for name in names if name.kind == _FIRST[0] and name.name.startswith(_TAG)}
+    selecting = {revision, *tags}
 
     def selects(metadata: "Metadata") -> bool:
         by_revision, injected = metadata.labels.get(REVISION_LABEL), metadata.labels.get("istio-injection")
         if not revision:
             return bool(by_revision) or injected == "enabled"
-        return by_revision == revision or (revision == DEFAULT_REVISION and injected == "enabled")
+        return by_revision in selecting or (DEFAULT_REVISION in selecting and injected == "enabled")
 
     return [name.name for name, metadata in await objects.find("", ["Namespace"]) if selects(metadata)]
