@@ -18,18 +18,16 @@ from control_planes import FAST, HOST, Plane, control_plane
 from cryptography import x509
 from kube_bed import Answer, Bed
 from kube_objects import path_of
+from machine_streams import addresses, say_health
 
-from mizzen import protos, settings
+from mizzen import settings
 from mizzen.compile.resource import CLUSTER, ENDPOINT
 from mizzen.control.options import Address
 from mizzen.sources.kube.access import from_kubeconfig
-from mizzen.xds import kinds as xds_kinds
 
 SYSTEM = "istio-system"
 GRACE = 3.0
 OPTIONS = (("grpc.ssl_target_name_override", HOST), *adsclient.CHANNEL_OPTIONS)
-
-_endpoint = protos.package("envoy.config.endpoint.v3")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -190,13 +188,13 @@ async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certifica
         async with await client(bed, plane, shop, host=network.host) as asking:
             name = f"outbound|80||ratings.{shop}.svc.cluster.local"
             await asking.subscribe(ENDPOINT, name)
-            assert addresses((await asking.read_acked(60)).resources[name]) == []
+            assert addresses(await asking.read_acked(60), name) == []
             (vm.folder / "healthy").touch()
             await until_entry(bed, shop, lambda found: health(found) == {"Healthy": "True"})
-            assert addresses((await asking.read_acked(60)).resources[name]) == [vm.address]
+            assert addresses(await asking.read_acked(60), name) == [vm.address]
             (vm.folder / "healthy").unlink()
             await until_entry(bed, shop, lambda found: health(found) == {"Healthy": "False"})
-            assert addresses((await asking.read_acked(60)).resources[name]) == []
+            assert addresses(await asking.read_acked(60), name) == []
         # Its own Envoy serves the Service's port for it, healthy or not.
         (vm.folder / "healthy").touch()
         await until(lambda: "inbound|9080||" in vm.envoy("/clusters"))
@@ -230,15 +228,6 @@ def ended(shown: str) -> str:
     head, _, signature = shown.strip().split(".")
     payload = base64.urlsafe_b64encode(json.dumps({"exp": 1}).encode()).rstrip(b"=").decode()
     return f"{head}.{payload}.{signature}"
-
-
-def addresses(packed: bytes) -> list[str]:
-    loaded = _endpoint.ClusterLoadAssignment.FromString(protos.package("google.protobuf").Any.FromString(packed).value)
-    return [
-        endpoint.endpoint.address.socket_address.address
-        for locality in loaded.endpoints
-        for endpoint in locality.lb_endpoints
-    ]
 
 
 # -- by the protocol ----------------------------------------------------------------------------------------------
@@ -308,14 +297,6 @@ async def test_an_entry_goes_over_to_the_replica_with_the_newer_connection(bed, 
 
 def controller(found: dict[str, Any]) -> str:
     return str(found["metadata"]["annotations"]["istio.io/workloadController"])
-
-
-async def say_health(speaking: adsclient.Client, why_not: str = "") -> None:
-    detail = protos.package("google.rpc").Status(code=13, message=why_not) if why_not else None
-    request = protos.package("envoy.service.discovery.v3").DeltaDiscoveryRequest(
-        type_url=xds_kinds.HEALTH, error_detail=detail
-    )
-    await speaking.call.write(request.SerializeToString())
 
 
 async def test_health_of_an_entry_that_a_user_wrote_goes_with_its_machine(bed, shop, plane):
