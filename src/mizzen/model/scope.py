@@ -7,7 +7,7 @@ ingress listeners and the policy for unknown hosts.
 Golden cases: networking/sidecar-precedence, networking/sidecar-egress-hosts, networking/sidecar-egress-listeners.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -132,22 +132,34 @@ def sidecar(db: Engine, scope: ScopeId) -> Sidecar | None:
 @query
 def egress_listeners(db: Engine, scope: ScopeId) -> tuple[EgressListener, ...]:
     """The egress listeners in the Sidecar's order; one catch-all of everything visible where there is none."""
+    seen = visible_virtual_services(db, scope.namespace, MESH_GATEWAY)
+    listeners = egress_services(db, scope)
+    found = sidecar(db, scope)
+    if found is None:
+        return tuple(msgspec.structs.replace(listener, virtual_services=seen) for listener in listeners)
+    return tuple(
+        msgspec.structs.replace(listener, virtual_services=_imported_virtual_services(seen, asked, scope.namespace))
+        for listener, asked in zip(listeners, _asked_egress(found), strict=True)
+    )
+
+
+@query
+def egress_services(db: Engine, scope: ScopeId) -> tuple[EgressListener, ...]:
+    """The same without their virtual services, which change more often."""
     found = sidecar(db, scope)
     if found is None:
         return (_default_egress(db, scope.namespace),)
-    if not found.spec.egress:
-        return (_build_egress(db, scope.namespace, IstioEgressListener(hosts=("*/*",))),)
-    return tuple(_build_egress(db, scope.namespace, listener) for listener in found.spec.egress)
+    return tuple(_build_egress(db, scope.namespace, listener) for listener in _asked_egress(found))
+
+
+def _asked_egress(found: Sidecar) -> Sequence[IstioEgressListener]:
+    return found.spec.egress or (IstioEgressListener(hosts=("*/*",)),)
 
 
 @query
 def _default_egress(db: Engine, namespace: str) -> EgressListener:
     services = _one_namespace_per_host(visible_services(db, namespace), namespace)
-    return EgressListener(
-        services=services,
-        virtual_services=visible_virtual_services(db, namespace, MESH_GATEWAY),
-        aliases=_aliases(visible_services(db, namespace)),
-    )
+    return EgressListener(services=services, aliases=_aliases(visible_services(db, namespace)))
 
 
 def _build_egress(db: Engine, namespace: str, listener: IstioEgressListener) -> EgressListener:
@@ -160,11 +172,6 @@ def _build_egress(db: Engine, namespace: str, listener: IstioEgressListener) -> 
     if not all_ports:
         imported = tuple(s for s in (_only_port(s, port) for s in imported) if s is not None)
     alias_hosts = tuple(s for s in seen if s.resolution == "alias" and _imports_service(s, included, excluded))
-    virtual = tuple(
-        v
-        for v in visible_virtual_services(db, namespace, MESH_GATEWAY)
-        if _imports_virtual_service(v, included, excluded)
-    )
     return EgressListener(
         port=port,
         protocol=protocol,
@@ -172,9 +179,15 @@ def _build_egress(db: Engine, namespace: str, listener: IstioEgressListener) -> 
         bind=listener.bind,
         capture_mode=listener.capture_mode,
         services=_one_namespace_per_host(imported, namespace),
-        virtual_services=virtual,
         aliases=_aliases(alias_hosts, concrete=seen),
     )
+
+
+def _imported_virtual_services(
+    seen: tuple[VirtualServiceRef, ...], listener: IstioEgressListener, namespace: str
+) -> tuple[VirtualServiceRef, ...]:
+    included, excluded = _imports(listener.hosts, namespace)
+    return tuple(virtual for virtual in seen if _imports_virtual_service(virtual, included, excluded))
 
 
 def _imports(hosts: Iterable[str], namespace: str) -> tuple[tuple[Import, ...], tuple[Import, ...]]:

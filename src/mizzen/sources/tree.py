@@ -51,7 +51,7 @@ def list_files(root: pathlib.Path) -> Listing:
         if not stat.S_ISDIR(status.st_mode):
             return Listing({str(root): Stamp.of(status)}, (), {})
         walk = _Walk()
-        files = dict(walk.files_in(root, (_identity(status),)))
+        files = dict(walk.files_in(str(root), (_identity(status),)))
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}") from error
     return Listing(files, tuple(walk.findings), walk.repeats)
@@ -84,27 +84,27 @@ class _Walk:
         self.repeats: dict[str, str] = {}
         self._seen: dict[tuple[int, int], str] = {}
 
-    def files_in(self, folder: pathlib.Path, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, Stamp]]:
+    def files_in(self, folder: str, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, Stamp]]:
         """The files of a folder and of those in it, sorted by name."""
-        self._seen[above[-1]] = str(folder)
+        self._seen[above[-1]] = folder
         for name in sorted(os.listdir(folder)):
             if name.startswith("."):
                 continue
-            path = folder / name
+            path = os.path.join(folder, name)
             status = self._status(path)
             if status is None:
                 continue
             if stat.S_ISDIR(status.st_mode):
                 yield from self._files_below(path, status, above)
             elif stat.S_ISREG(status.st_mode) and is_wanted(name):
-                first = self._seen.setdefault(_identity(status), str(path))
-                if first == str(path):
-                    yield str(path), Stamp.of(status)
+                first = self._seen.setdefault(_identity(status), path)
+                if first == path:
+                    yield path, Stamp.of(status)
                 else:
-                    self.repeats[str(path)] = first
+                    self.repeats[path] = first
 
     def _files_below(
-        self, path: pathlib.Path, status: os.stat_result, above: tuple[tuple[int, int], ...]
+        self, path: str, status: os.stat_result, above: tuple[tuple[int, int], ...]
     ) -> Iterator[tuple[str, Stamp]]:
         identity = _identity(status)
         if identity in above:
@@ -115,21 +115,21 @@ class _Walk:
             except OSError as error:
                 self._report(path, "unreadable-file", f"the folder cannot be read: {error.strerror}", "error")
         else:
-            self.repeats[str(path)] = self._seen[identity]
+            self.repeats[path] = self._seen[identity]
 
-    def _status(self, path: pathlib.Path) -> os.stat_result | None:
+    def _status(self, path: str) -> os.stat_result | None:
         try:
-            return path.stat()
+            return os.stat(path)
         except FileNotFoundError:
-            if path.is_symlink():
+            if os.path.islink(path):
                 self._report(path, "dangling-link", "a link that leads nowhere")
         except OSError as error:
             # A link to itself is ELOOP.
-            self._report(path, "symlink-loop" if path.is_symlink() else "unreadable-file", f"{error.strerror}")
+            self._report(path, "symlink-loop" if os.path.islink(path) else "unreadable-file", f"{error.strerror}")
         return None
 
-    def _report(self, path: pathlib.Path, code: str, message: str, level: Level = "warning") -> None:
-        self.findings.append(Finding(Origin(str(path)), Problem(code=code, message=message, level=level)))
+    def _report(self, path: str, code: str, message: str, level: Level = "warning") -> None:
+        self.findings.append(Finding(Origin(path), Problem(code=code, message=message, level=level)))
 
 
 class Unreadable(Exception):

@@ -76,7 +76,7 @@ def outbound_plans(db: Engine, client: Client, ground: Ground, own_address: str)
     """
     entries: dict[Place, Entry] = {}
     locked: frozenset[Place] = frozenset()
-    for index, listener in enumerate(scope.egress_listeners(db, client.scope)):
+    for index, listener in enumerate(scope.egress_services(db, client.scope)):
         if listener.is_catch_all:
             locked = frozenset(entries)
         for entry in _listener_entries(db, client, ground, own_address, index, listener):
@@ -132,7 +132,7 @@ def headless_addresses(db: Engine, scope_id: ScopeId) -> frozenset[str]:
     """The endpoint addresses of headless services in a scope: proxies there have no listener for themselves."""
     return frozenset(
         endpoint.address
-        for listener in scope.egress_listeners(db, scope_id)
+        for listener in scope.egress_services(db, scope_id)
         if listener.is_catch_all
         for service in listener.services
         if _by_endpoint(service)

@@ -74,7 +74,7 @@ def source_labels(db: Engine, scope_id: ScopeId, labels: Labels) -> Labels:
 @query
 def _asked_labels(db: Engine, scope_id: ScopeId) -> frozenset[str]:
     found: set[str] = set()
-    for index in range(len(scope.egress_listeners(db, scope_id))):
+    for index in range(len(scope.egress_services(db, scope_id))):
         for ref in stream_services(db, scope_id, index):
             routes = streams(db, ref)
             if routes is not None:

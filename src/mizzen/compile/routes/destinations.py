@@ -92,7 +92,7 @@ def route_listener(db: Engine, scope_id: ScopeId, port: int, bind: str) -> Egres
 def _services_by_port(db: Engine, scope_id: ScopeId, place: int) -> dict[int, dict[str, Service]]:
     """The services of an egress listener by port and host, those of every port under 0; of several objects the last."""
     by_port: dict[int, dict[str, Service]] = {0: {}}
-    for service in scope.egress_listeners(db, scope_id)[place].services:
+    for service in scope.egress_services(db, scope_id)[place].services:
         by_port[0][service.host] = service
         for port in service.ports:
             by_port.setdefault(port.number, {})[service.host] = service
@@ -102,7 +102,7 @@ def _services_by_port(db: Engine, scope_id: ScopeId, place: int) -> dict[int, di
 @query
 def listed_services(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict[str, Service]:
     """The services that a sidecar's route of that port knows, by host."""
-    listeners = scope.egress_listeners(db, scope_id)
+    listeners = scope.egress_services(db, scope_id)
     place = _select(listeners, port, bind)
     if place is None:
         return {}
@@ -129,7 +129,6 @@ def groups_listed(db: Engine, scope_id: ScopeId, port: int, bind: str) -> tuple[
     return tuple(_listed_groups(db, scope_id, port, bind))
 
 
-@query
 def is_listed(db: Engine, scope_id: ScopeId, place: Place, host: str) -> bool:
     """Whether a destination is known where the route is; one imported only as a destination is not, nor is one
     without the route's port."""
@@ -140,7 +139,12 @@ def is_listed(db: Engine, scope_id: ScopeId, place: Place, host: str) -> bool:
 
 @query
 def resolve(db: Engine, client: RouteClient, destination: Destination, namespace: str, place: Place) -> Target:
-    """The cluster of a destination written in `namespace`.
+    """The cluster of a destination written in `namespace`; `find_target` for those who ask for many."""
+    return find_target(db, client, destination, namespace, place)
+
+
+def find_target(db: Engine, client: RouteClient, destination: Destination, namespace: str, place: Place) -> Target:
+    """The cluster of a destination written in `namespace`, not remembered for itself.
 
     Without a port of its own the only port of a service that is known here is meant, else the route's.
     """

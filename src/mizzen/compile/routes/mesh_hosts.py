@@ -21,10 +21,10 @@ from mizzen.compile.routes.destinations import (
     RouteClient,
     Target,
     alpn_config,
+    find_target,
     groups_listed,
     listed_group,
     listed_services,
-    resolve,
     route_listener,
 )
 from mizzen.compile.routes.virtual_hosts import VirtualHost, encoded, with_domains, without_duplicates
@@ -246,11 +246,10 @@ def _default_hosts(
     return found
 
 
-@query
 def default_route(db: Engine, client: RouteClient, host: str, port: int) -> EncodedRoute:
     """The route of a service that no VirtualService takes: everything to its cluster of that port."""
     destination = Destination(host=host, port=PortSelector(number=port))
-    target = resolve(db, client, destination, "", Place(port=port))
+    target = find_target(db, client, destination, "", Place(port=port))
     policy = retries.default_policy(mesh.mesh_config(db).default_http_retry_policy)
     action: dict[str, Any] = {"cluster": target.cluster, **build_timeouts({}, client.dialect)}
     if policy is not None:
