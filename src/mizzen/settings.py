@@ -259,6 +259,10 @@ class Features(Group, frozen=True, kw_only=True):
     """Whether HTTP/1.0 is accepted."""
     gateway_statuses: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_STATUS", parse_bool)] = True
     """Whether statuses of the Gateway API's objects are written to the API server."""
+    analysis: Annotated[bool, Variable("PILOT_ENABLE_ANALYSIS", parse_bool)] = False
+    """Whether what analysis finds about objects of Istio's kinds is written to their statuses."""
+    object_statuses: Annotated[bool, Variable("PILOT_ENABLE_STATUS", parse_bool)] = False
+    """Whether it is written to their statuses that they are in force, or why not."""
     gateway_deployments: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", parse_bool)] = True
     """Whether managed Gateways are deployed."""
     gateway_classes: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER", parse_bool)] = True
@@ -368,6 +372,7 @@ REFERENCE_DEFAULTS: Mapping[str, str] = {
     "DISABLE_SHADOW_HOST_SUFFIX": "true",
     "DISABLE_TRACK_REMAINING_CB_METRICS": "true",
     "ENABLE_100_CONTINUE_HEADERS": "true",
+    "ENABLE_CLUSTER_TRUST_BUNDLE_API": "false",
     "ENABLE_ENHANCED_DESTINATIONRULE_MERGE": "true",
     "ENABLE_HCM_INTERNAL_NETWORKS": "false",
     "ENABLE_LOCALITY_WEIGHTED_LB_CONFIG": "false",
@@ -386,7 +391,6 @@ REFERENCE_DEFAULTS: Mapping[str, str] = {
     "PILOT_ENABLE_ABSOLUTE_FQDN_VHOST_DOMAIN": "true",
     "PILOT_ENABLE_ALPN_FILTER": "true",
     "PILOT_ENABLE_AMBIENT": "false",
-    "PILOT_ENABLE_ANALYSIS": "false",
     "PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES": "false",
     "PILOT_ENABLE_HEADLESS_FILTER_CHAIN_LISTENER": "false",
     "PILOT_ENABLE_METADATA_EXCHANGE": "true",

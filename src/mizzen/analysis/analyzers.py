@@ -315,7 +315,12 @@ def _run(db: Engine, analyzer: Analyzer) -> Iterator[Finding]:
     for kinds, check in analyzer.checks:
         for kind in kinds:
             for key in objects.keys(db, kind):
-                yield from _attempt(lambda check=check, key=key: check(db, key), key, analyzer)  # type: ignore[misc]
+                yield from attempt(check, db, key, analyzer)
+
+
+def attempt(check: Check, db: Engine, key: Key, analyzer: Analyzer) -> tuple[Finding, ...]:
+    """What one check finds about an object; that it fails is a finding too."""
+    return _attempt(lambda: check(db, key), key, analyzer)
 
 
 def _attempt(ask: Callable[[], tuple[Finding, ...]], key: Key | None, analyzer: Analyzer) -> tuple[Finding, ...]:

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 
 from mizzen.analysis.findings import Message
 
+ISTIO_RELEASE = "1.32"
+DOCUMENTATION = f"https://istio.io/v{ISTIO_RELEASE}/docs/reference/config/analysis"
+
 INTERNAL_ERROR = Message(
     "IST0001",
     "InternalError",
@@ -521,3 +524,8 @@ CATALOGUE: Mapping[str, Message] = {
         CONFLICTING_SERVICE_ENTRY_PROTOCOL,
     )
 }
+
+
+def documentation(code: str) -> str:
+    """The page about a code; empty for one of our own, which have none."""
+    return f"{DOCUMENTATION}/{code.lower()}/" if code in CATALOGUE else ""

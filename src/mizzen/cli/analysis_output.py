@@ -8,14 +8,12 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mizzen.analysis.catalogue import CATALOGUE
+from mizzen.analysis.catalogue import CATALOGUE, DOCUMENTATION
 from mizzen.analysis.findings import Finding, Message
 from mizzen.analysis.own_codes import OWN_CODES
 from mizzen.analysis.reports import fingerprint
 from mizzen.cli.render import render_yaml
 
-ISTIO_RELEASE = "1.32"
-DOCUMENTATION = f"https://istio.io/v{ISTIO_RELEASE}/docs/reference/config/analysis"
 _COLOURS = {"Error": "\x1b[1;31m", "Warning": "\x1b[33m", "Info": ""}
 _RESET = "\x1b[0m"
 _SARIF_LEVELS = {"Error": "error", "Warning": "warning", "Info": "note"}

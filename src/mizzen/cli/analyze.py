@@ -238,7 +238,7 @@ def _success(asked: "Asked", unread: bool) -> str:
 
 
 def _found_issues(asked: "Asked") -> str:
-    from mizzen.cli.analysis_output import DOCUMENTATION
+    from mizzen.analysis.catalogue import DOCUMENTATION
 
     more = f"See {DOCUMENTATION} for more information about causes and resolutions."
     return f"Analyzers found issues when analyzing {asked.target}.\n{more}"

@@ -46,8 +46,8 @@ def precheck(
     mesh: str,
 ) -> int:
     """Check whether it is safe to install or upgrade."""
+    from mizzen.analysis import catalogue, reports
     from mizzen.analysis import precheck as checks
-    from mizzen.analysis import reports
     from mizzen.analysis.settings import Facts
     from mizzen.cli import analysis_output
 
@@ -63,7 +63,7 @@ def precheck(
         # istioctl colours these lines wherever they go.
         click.echo(analysis_output.render(output, shown, colour=True), nl=False, color=True)
     if any(reports.is_at_least(each.finding, _EXIT_ISSUES) for each in found):
-        more = f"See {analysis_output.DOCUMENTATION} for more information about causes and resolutions."
+        more = f"See {catalogue.DOCUMENTATION} for more information about causes and resolutions."
         raise MizzenError(
             f"Issues found when checking the cluster. Istio may not be safe to install or upgrade.\n{more}"
         )

@@ -139,6 +139,7 @@ class ControlPlane:
                 config,
                 mesh=self._mesh,
                 roots=lambda: self.authority.bundle,
+                findings=lambda: self.inputs.findings,
                 is_ready=self.is_ready,
             )
         self._registrar = self._open_registrar()

@@ -29,13 +29,13 @@ def merge_status(wanted: Status, current: Document, *, generation: int, now: str
     changed: dict[str, Any] = {}
     for field in wanted.__struct_encode_fields__:
         old = current.get(field)
-        new = _MERGES[field](encoded.get(field), old, _Stamp(generation, now))
-        if _canonical(new) != _canonical(old):
+        new = _MERGES[field](encoded.get(field), old, Stamp(generation, now))
+        if canonical(new) != canonical(old):
             changed[field] = new
     return changed
 
 
-class _Stamp:
+class Stamp:
     """What a condition gets beside what was found."""
 
     def __init__(self, generation: int, now: str) -> None:
@@ -50,37 +50,37 @@ class _Stamp:
 # -- fields -----------------------------------------------------------------------------------------------------------
 
 
-def _merge_conditions(wanted: Any, old: Any, stamp: _Stamp) -> list[dict[str, Any]]:
+def _merge_conditions(wanted: Any, old: Any, stamp: Stamp) -> list[dict[str, Any]]:
     """Those of an object: types that are none of ours stay."""
-    kept = [dict(one) for one in _members(old) if one.get("type") not in CONDITIONS]
+    kept = [dict(one) for one in members(old) if one.get("type") not in CONDITIONS]
     return [*kept, *_stamped(wanted, old, stamp)]
 
 
-def _stamped(wanted: Iterable[Document], old: Any, stamp: _Stamp) -> list[dict[str, Any]]:
-    before = {one.get("type"): one for one in _members(old)}
+def _stamped(wanted: Iterable[Document], old: Any, stamp: Stamp) -> list[dict[str, Any]]:
+    before = {one.get("type"): one for one in members(old)}
     return [stamp.on(one, before.get(one["type"])) for one in wanted]
 
 
-def _merge_listeners(wanted: Any, old: Any, stamp: _Stamp) -> list[dict[str, Any]]:
-    before = {one.get("name"): one for one in _members(old)}
+def _merge_listeners(wanted: Any, old: Any, stamp: Stamp) -> list[dict[str, Any]]:
+    before = {one.get("name"): one for one in members(old)}
     return [
         {**one, "conditions": _stamped(one["conditions"], before.get(one["name"], {}).get("conditions"), stamp)}
         for one in wanted or ()
     ]
 
 
-def _merge_addresses(wanted: Any, old: Any, _: _Stamp) -> Any:
+def _merge_addresses(wanted: Any, old: Any, _: Stamp) -> Any:
     """An address that was told stays until there is another: what points to it must not lose it for a restart."""
     return list(wanted) if wanted else old
 
 
-def _merge_count(wanted: Any, _old: Any, _: _Stamp) -> Any:
+def _merge_count(wanted: Any, _old: Any, _: Stamp) -> Any:
     return wanted
 
 
-def _merge_entries(reference: str, most: int) -> Callable[[Any, Any, _Stamp], list[dict[str, Any]]]:
-    def merge(wanted: Any, old: Any, stamp: _Stamp) -> list[dict[str, Any]]:
-        known = _members(old)
+def _merge_entries(reference: str, most: int) -> Callable[[Any, Any, Stamp], list[dict[str, Any]]]:
+    def merge(wanted: Any, old: Any, stamp: Stamp) -> list[dict[str, Any]]:
+        known = members(old)
         foreign = [dict(one) for one in known if one.get("controllerName") not in _OURS]
         before = {_identity(one, reference): one.get("conditions") for one in known}
         ours = [
@@ -93,10 +93,10 @@ def _merge_entries(reference: str, most: int) -> Callable[[Any, Any, _Stamp], li
 
 
 def _identity(entry: Document, reference: str) -> tuple[str, str]:
-    return str(entry.get("controllerName")), _canonical(entry.get(reference))
+    return str(entry.get("controllerName")), canonical(entry.get(reference))
 
 
-_MERGES: Mapping[str, Callable[[Any, Any, _Stamp], Any]] = {
+_MERGES: Mapping[str, Callable[[Any, Any, Stamp], Any]] = {
     "conditions": _merge_conditions,
     "listeners": _merge_listeners,
     "addresses": _merge_addresses,
@@ -109,11 +109,11 @@ _MERGES: Mapping[str, Callable[[Any, Any, _Stamp], Any]] = {
 # -- comparison -------------------------------------------------------------------------------------------------------
 
 
-def _members(value: Any) -> Sequence[Document]:
+def members(value: Any) -> Sequence[Document]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _canonical(value: Any) -> str:
+def canonical(value: Any) -> str:
     """A text that is equal for what means the same: lists are sets here, and none is as good as an empty one."""
     return json.dumps(_sorted(value), sort_keys=True) if value not in (None, [], ()) else ""
 

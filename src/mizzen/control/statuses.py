@@ -1,18 +1,19 @@
-"""Statuses of the Gateway API's objects, written back to the API server by the leader.
+"""Statuses of objects, written back to the API server by the leader.
 
-In: the engine, whose roots say which statuses a change may have made others; the source, which says what the server
-has. Out: a merge patch of `status` for each object whose status differs, decided on one resource version and refused
-by the server if that has passed. At the beginning of a term all objects are listed once, so that a new leader writes
-nothing that is there already; afterwards one request reads an object and one writes it, and none is made while nothing
-changes. A status is computed for one generation of an object, and waits until the server and the engine agree on it.
+In: what is to be kept in the statuses of which kinds (`Keeping`), followed in the engine; the source, which says what
+the server has. Out: a merge patch of `status` for each object whose status differs, decided on one resource version
+and refused by the server if that has passed. At the beginning of a term all objects are listed once, so that a new
+leader writes nothing that is there already; afterwards one request reads an object and one writes it, and none is made
+while nothing changes. A status is computed for one generation of an object, and waits until the server and the engine
+agree on it.
 """
 
 import asyncio
 import contextlib
 import datetime
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -35,10 +36,8 @@ _REFUSED = observe.Counter("mizzen_status_write_failures", "Statuses that could 
 _WAITING = observe.Gauge("mizzen_status_waiting", "Objects whose statuses are to be compared or written.")
 
 MANAGER = "istio.io/gateway-controller"
-"""Who has written, as the server notes it beside every field."""
+"""Who writes statuses of the Gateway API."""
 
-_EVERY = 0.1
-"""Seconds between two looks at the engine."""
 _PATIENCE = 0.3
 """Seconds for which the engine may be behind the source."""
 
@@ -60,26 +59,75 @@ class _Document(msgspec.Struct, frozen=True):
 
 _document = msgspec.json.Decoder(_Document)
 
-Wanted = tuple[Object, Status | None]
-"""An object and the status that it is to have; None where that is not ours to say."""
+T = TypeVar("T")
+Told = TypeVar("Told", covariant=True)
+Taken = TypeVar("Taken", contravariant=True)
 
 
-class StatusWriter:
+class Followed(Protocol[Told]):
+    """What statuses are to say, kept up to date by looking."""
+
+    @property
+    def values(self) -> Mapping[Key, tuple[Object, Told | None]]:
+        """An object and what its status is to say; None where that is not ours to say."""
+
+    async def look(self) -> None:
+        """Compute what may have changed."""
+
+    def release(self) -> None:
+        """Need nothing any more."""
+
+
+class Merge(Protocol[Taken]):
+    """Lays what a status is to say over what it says."""
+
+    def __call__(self, wanted: Taken, current: Mapping[str, Any], *, generation: int, now: str) -> dict[str, Any]:
+        """The fields of the status that are to be another; None among them removes a field."""
+
+
+class Keeping(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """Which statuses are kept, and how."""
+
+    kinds: Collection[str]
+    follow: Callable[[Callable[[Key], None]], Followed[T]]
+    """Begins to follow what they are to say; the argument is called for each object for which that has changed."""
+    merge: Merge[T]
+    manager: str
+    """Who has written, as the server notes it beside every field."""
+    tell_waiting: Callable[[float], None]
+    """Takes how many objects are to be compared or written."""
+    every: float = 0.1
+    """Seconds between two looks."""
+
+
+def keep_gateway_statuses(db: Engine) -> Keeping[Status]:
+    """Those of the Gateway API's objects."""
+    return Keeping(
+        kinds=STATUSES,
+        follow=lambda changed: Computed(db, status_keys, own_status, changed),
+        merge=merge_status,
+        manager=MANAGER,
+        tell_waiting=_WAITING.set,
+    )
+
+
+class StatusWriter(Generic[T]):
     """Writes statuses during one term; somebody runs it."""
 
     def __init__(
         self,
-        db: Engine,
+        keeping: Keeping[T],
         source: KubeSource,
         requests: LeaderRequests,
         revisions: Revisions,
         calendar: Callable[[], float] = time.time,
     ) -> None:
+        self._keeping = keeping
         self._source, self._requests, self._revisions, self._calendar = source, requests, revisions, calendar
         self._chores: Chores[Key] = Chores(self._see_to, "a status cannot be written")
-        self._computed: Computed[Status] = Computed(db, status_keys, own_status, self._recomputed)
-        self._wanted = self._computed.values
-        self._settled: dict[Key, tuple[str, Object, Status | None]] = {}
+        self._followed = keeping.follow(self._recomputed)
+        self._wanted = self._followed.values
+        self._settled: dict[Key, tuple[str, Object, T | None]] = {}
         """For which version of an object nothing is to be written."""
         self._read: dict[Key, _Document] = {}
         """What the list said of objects that are to be written."""
@@ -87,25 +135,27 @@ class StatusWriter:
     async def run(self) -> None:
         """Ends only when cancelled."""
         try:
-            await self._computed.look()
-            _WAITING.set(len(self._chores))
+            await self._look()
             with self._source.listening(self._touched), self._revisions.listening(self._add_all):
-                for kind in STATUSES:
+                for kind in self._keeping.kinds:
                     await self._compare_all(kind)
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._chores.run())
                     tasks.create_task(self._keep_looking())
         finally:
-            self._computed.release()
-            _WAITING.set(0)
+            self._followed.release()
+            self._keeping.tell_waiting(0)
 
     # -- what is wanted -------------------------------------------------------------------------------------------
 
     async def _keep_looking(self) -> None:
         while True:
-            await self._computed.look()
-            _WAITING.set(len(self._chores))
-            await asyncio.sleep(_EVERY)
+            await self._look()
+            await asyncio.sleep(self._keeping.every)
+
+    async def _look(self) -> None:
+        await self._followed.look()
+        self._keeping.tell_waiting(len(self._chores))
 
     def _recomputed(self, key: Key) -> None:
         if key in self._wanted:
@@ -163,7 +213,7 @@ class StatusWriter:
             written = await self._write(key, f"{path}/status", read.metadata.resource_version, changes)
             self._settled[key] = (written, *wanted)
 
-    def _changes(self, key: Key, read: _Document, wanted: Wanted) -> dict[str, Any]:
+    def _changes(self, key: Key, read: _Document, wanted: tuple[Object, T | None]) -> dict[str, Any]:
         """What is to be written to an object."""
         found, status = wanted
         own, metadata = found.metadata, read.metadata
@@ -172,7 +222,7 @@ class StatusWriter:
         if (metadata.uid, metadata.generation) != (own.uid, own.generation):
             return {}  # Another one than the status was computed for; the source will tell of it, if it has not.
         current = read.status if isinstance(read.status, dict) else {}
-        changes = merge_status(status, current, generation=metadata.generation, now=self._now())
+        changes = self._keeping.merge(status, current, generation=metadata.generation, now=self._now())
         if not changes:
             self._settled[key] = (metadata.resource_version, found, status)
         return changes
@@ -181,7 +231,7 @@ class StatusWriter:
         """Write if nobody has written since; the version that came of it."""
         body = {"metadata": {"resourceVersion": version}, "status": changes}
         try:
-            answer = await self._requests.write("PATCH", path, body, manager=MANAGER)
+            answer = await self._requests.write("PATCH", path, body, manager=self._keeping.manager)
         except SourceError:
             _REFUSED.labels(key.kind).inc()
             raise

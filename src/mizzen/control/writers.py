@@ -18,9 +18,9 @@ from mizzen.control.entry_addresses import EntryAddresses
 from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
+from mizzen.control.object_verdicts import keep_verdicts
 from mizzen.control.root_config_maps import RootConfigMaps
 from mizzen.control.statuses import StatusWriter, keep_gateway_statuses
-from mizzen.control.verdicts import keep_verdicts
 from mizzen.incremental import Engine
 from mizzen.sources.origins import Finding
 
