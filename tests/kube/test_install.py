@@ -182,6 +182,22 @@ def test_a_second_revision_stands_beside_and_goes_without_a_trace_of_the_first(c
     assert definitions(cluster) == DEFINITIONS
 
 
+def test_what_the_tag_default_has_taken_over_stays_so(cluster: Cluster) -> None:
+    cluster.install({})
+    cluster.install({"revision": "canary"})
+    tagged = cluster.run("tag", "set", "default", "--revision", "canary", "--overwrite", "-y")
+    assert tagged.exit_code == 0, tagged.output
+    assert cluster.install({}).exit_code == 0
+    before = cluster.all_of("")
+    again = cluster.install({})
+    assert again.exit_code == 0, again.output
+    assert cluster.all_of("") == before
+    for entry in cluster.read("MutatingWebhookConfiguration", "istio-sidecar-injector")["webhooks"]:
+        assert entry["namespaceSelector"] == {"matchLabels": {"istio.io/deactivated": "never-match"}}
+    validator = cluster.read("ValidatingWebhookConfiguration", "istiod-default-validator")
+    assert validator["metadata"]["labels"]["istio.io/rev"] == "canary"
+
+
 def namespace(name: str, labels: dict[str, str]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 

@@ -4,7 +4,8 @@
 
 In: documents of `mizzen.install.manifests`, an API server. Out: a cluster that has them and nothing that an earlier
 installation of the revision had besides; lines that say what is waited for. Definitions that somebody else installed
-(Istio's own) stay as they are, and so does a failure policy that a control plane has closed meanwhile.
+(Istio's own) stay as they are, and so does a failure policy that a control plane has closed meanwhile, or what the tag
+`default` has taken over.
 """
 
 import asyncio
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 
 from mizzen.cli.rollouts import Rollout, describe_trouble
 from mizzen.errors import MizzenError
-from mizzen.install.identity import COMPONENT_LABEL, MIZZEN, PART_OF, REVISION_LABEL, Identity
+from mizzen.install.identity import COMPONENT_LABEL, DEFAULT_REVISION, MIZZEN, PART_OF, REVISION_LABEL, Identity
+from mizzen.install.tags import DEACTIVATED, DEFAULT_VALIDATOR
 from mizzen.sources.kube.client import Client, Refused
 from mizzen.sources.kube.objects import PLACES, Document, Name, Objects, name_of
 
@@ -27,6 +29,7 @@ HELM = "meta.helm.sh/release-name"
 _GATEWAYS = "IngressGateways"
 _LOOK_EVERY = 1.0
 _DEFINITION = "CustomResourceDefinition"
+_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _OPTIONAL = "ServiceMonitor"
 
 Tell = Callable[[str], None]
@@ -130,17 +133,24 @@ class Installer:
             self._tell(f"✔ {component} installed")
 
     async def _is_left_alone(self, document: Document) -> bool:
-        """A definition of somebody else's, or an object whose kind the cluster does not have."""
+        """Somebody else's definition, a default that is another revision's by its tag, or a kind that is not there."""
         name = name_of(document)
         if name.kind == _OPTIONAL:
             served = await self._is_served(name.kind)
             if not served:
                 self._tell(f"{name} is left out: the cluster has no {name.kind}s")
             return not served
+        if name.name == DEFAULT_VALIDATOR and self._plan.identity.is_default:
+            labels = await self._labels(name)
+            return labels is not None and labels.get(REVISION_LABEL, DEFAULT_REVISION) != DEFAULT_REVISION
         if name.kind != _DEFINITION or self._force:
             return False
+        labels = await self._labels(name)
+        return labels is not None and labels.get(MANAGED_BY) != MIZZEN
+
+    async def _labels(self, name: Name) -> Mapping[str, str] | None:
         found = await self._objects.read(name)
-        return found is not None and (found["metadata"].get("labels") or {}).get(MANAGED_BY) != MIZZEN
+        return None if found is None else found["metadata"].get("labels") or {}
 
     async def _is_served(self, kind: str) -> bool:
         root, plural = PLACES[kind]
@@ -150,15 +160,13 @@ class Installer:
         return False
 
     async def _fit(self, document: Document) -> dict[str, Any]:
-        """The document as it is applied: marked as ours, and no door opened that a control plane has closed."""
+        """The document as it is applied: marked as ours, with what was decided meanwhile about webhooks."""
         labels = {**document["metadata"]["labels"], MANAGED_BY: MIZZEN}
         made = {**document, "metadata": {**document["metadata"], "labels": labels}}
-        if document["kind"] == "ValidatingWebhookConfiguration":
+        if document["kind"] in _CONFIGURATIONS:
             found = await self._objects.read(name_of(document)) or {}
-            closed = {each["name"] for each in found.get("webhooks") or () if each.get("failurePolicy") == "Fail"}
-            made["webhooks"] = [
-                {**each, "failurePolicy": "Fail"} if each["name"] in closed else each for each in made["webhooks"]
-            ]
+            before = {each["name"]: each for each in found.get("webhooks") or ()}
+            made["webhooks"] = [_keep_decisions(each, before.get(each["name"], {})) for each in made["webhooks"]]
         return made
 
     # -- waiting --------------------------------------------------------------------------------------------------
@@ -195,6 +203,17 @@ class Installer:
             if name not in wanted and await self._objects.remove(name):
                 self.outcomes["pruned"] += 1
                 self._tell(f"{name} pruned{' (dry run)' if self._dry_run else ''}")
+
+
+def _keep_decisions(entry: Document, before: Document) -> Document:
+    """An entry as it is to be; closed where the control plane has closed it, off where a tag stands in for it."""
+    kept = dict(entry)
+    if before.get("failurePolicy") == "Fail":
+        kept["failurePolicy"] = "Fail"
+    if (before.get("namespaceSelector") or {}).get("matchLabels") == DEACTIVATED:
+        never = {"matchLabels": DEACTIVATED}
+        kept |= {"namespaceSelector": never, "objectSelector": never}
+    return kept
 
 
 def _definitions(documents: Iterable[Document]) -> int:
