@@ -21,7 +21,12 @@ ENTRYPOINT ["run", "it"]
 
     assert (build.name, build.base) == ("build", "debian:bookworm-slim")
     assert [(each.word, each.text.split()) for each in build.instructions] == [("RUN", ["one", "&&", "two"])]
-    assert [each.words for each in image.instructions] == [("/a", "/b/"), ("c", "d", "/e/"), ("A=1", "B=x y"), ("run", "it")]
+    assert [each.words for each in image.instructions] == [
+        ("/a", "/b/"),
+        ("c", "d", "/e/"),
+        ("A=1", "B=x y"),
+        ("run", "it"),
+    ]
     assert [each.source for each in image.instructions] == ["build", "", "", ""]
 
 

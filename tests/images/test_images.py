@@ -1,7 +1,6 @@
 """What is in the images, and that it does what manifests ask of it with the rights that they leave to it."""
 
 import json
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
@@ -64,7 +63,7 @@ class Started(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def started(mesh: Mesh) -> Iterator[Started]:
+def started(mesh: Mesh) -> Started:
     """The control plane as installed, an injected pod, a managed gateway, and one that the injector made."""
     web, edge = mesh.injected("web"), mesh.gateway()
     router = mesh.injected("router", {"inject.istio.io/templates": "gateway"})
@@ -77,7 +76,7 @@ def started(mesh: Mesh) -> Iterator[Started]:
     mesh.run_program("control-plane", "python3", "-m", "http.server", "8080", pod="web", user="1000:1000")
     for pod in (web, edge, router):
         mesh.probe(pod, container(pod, "istio-proxy"), proxies[pod.metadata.name])
-    yield Started(web, edge, router, control, proxies)
+    return Started(web, edge, router, control, proxies)
 
 
 def test_a_pod_is_captured_by_its_init_container_with_network_rights_alone(mesh: Mesh, started: Started) -> None:
@@ -92,10 +91,14 @@ def test_capture_is_seen_to_work_by_whoever_may_not_set_it_up(mesh: Mesh, starte
     """What a pod runs where a node's agent captures: validation, as the proxy's user. Envoy has its ports here, so the
     pod is another one, and its rules are those that were loaded for the first."""
     words = container(started.web, "istio-init").args
-    capturing = mesh.run_program("sidecar", "pilot-agent", *words, pod="checked", user="0", capabilities=("NET_ADMIN", "NET_RAW"))
+    capturing = mesh.run_program(
+        "sidecar", "pilot-agent", *words, pod="checked", user="0", capabilities=("NET_ADMIN", "NET_RAW")
+    )
     assert capturing.wait() == 0, capturing.log
 
-    checking = mesh.run_program("sidecar", "pilot-agent", *words, "--run-validation", "--skip-rule-apply", pod="checked")
+    checking = mesh.run_program(
+        "sidecar", "pilot-agent", *words, "--run-validation", "--skip-rule-apply", pod="checked"
+    )
     assert checking.wait() == 0, checking.log
 
 

@@ -183,7 +183,11 @@ class Builder:
         for path in sorted((ROOT / source).rglob("*")) if (ROOT / source).is_dir() else [ROOT / source]:
             name = str(path.relative_to(ROOT))
             if name not in self._ignored and (path.is_file() or path.is_symlink()):
-                parts += [name, str(path.lstat().st_mode), str(path.readlink()) if path.is_symlink() else _digest_of(path)]
+                parts += [
+                    name,
+                    str(path.lstat().st_mode),
+                    str(path.readlink()) if path.is_symlink() else _digest_of(path),
+                ]
         return _digest(*parts)
 
     def _left_out(self, folder: str, names: list[str]) -> list[str]:
@@ -201,13 +205,28 @@ def _debootstrap(suite: str, target: pathlib.Path) -> None:
 
 
 def _run(root: pathlib.Path, step: str) -> None:
-    environ = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.lower().endswith("_proxy")}
+    environ = {
+        name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.lower().endswith("_proxy")
+    }
     certificate = os.environ.get("PIP_CERT") or ssl.get_default_verify_paths().cafile or ""
     environ |= {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
     environ |= {"PIP_CERT": f"/{_LENT}/ca.crt"} if pathlib.Path(certificate).is_file() else {}
     environ |= {"PIP_CONFIG_FILE": f"/{_LENT}/pip.conf"}
     script = _STEP.format(devices=" ".join(_DEVICES), lent=_LENT)
-    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh", str(root), step, certificate]
+    command = [
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        str(root),
+        step,
+        certificate,
+    ]
     _check(subprocess.run(command, env=environ, capture_output=True, text=True), f"RUN {step}")
 
 

@@ -70,11 +70,24 @@ class Running:
         user, _, group = self._user.partition(":")
         become = ["/usr/bin/setpriv", "--reuid", user, "--regid", group or user, "--clear-groups"]
         become += ["--bounding-set", "-all", "--inh-caps", "-all", "--no-new-privs", "--"]
-        return subprocess.run([*entered, *become, *command], env=self._image.environ, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            [*entered, *become, *command], env=self._image.environ, capture_output=True, text=True, timeout=120
+        )
 
     def written(self) -> list[str]:
         """Files of the image's own file system that are new or other than in the image."""
-        command = ["nsenter", "-t", str(self._first()), "--mount", "find", f"{self._scratch}/upper", "-type", "f", "-size", "+0"]
+        command = [
+            "nsenter",
+            "-t",
+            str(self._first()),
+            "--mount",
+            "find",
+            f"{self._scratch}/upper",
+            "-type",
+            "f",
+            "-size",
+            "+0",
+        ]
         found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         return [path.removeprefix(f"{self._scratch}/upper") for path in found]
 
@@ -150,7 +163,9 @@ class Kubelet:
         }
         (folder / "spec.json").write_text(json.dumps(spec))
         isolated = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
-        process = namespace.start(*isolated, sys.executable, "-I", "-S", _INSIDE, folder / "spec.json", log=f"{name}-{folder.name}")
+        process = namespace.start(
+            *isolated, sys.executable, "-I", "-S", _INSIDE, folder / "spec.json", log=f"{name}-{folder.name}"
+        )
         return Running(image, process, scratch, f"{user}:{group or user}")
 
     def _context(self, image: Image, container: Container) -> dict[str, Any]:

@@ -22,7 +22,9 @@ def find_inside(root: str, path: str, *, folder: bool) -> str:
     """Where a path of the container lies on this machine, made if it is missing; links lead where they would inside."""
     made = "mkdir -p" if folder else 'mkdir -p "${1%/*}" && touch'
     script = f'{made} "$1" && realpath "$1"'
-    done = subprocess.run(["chroot", root, "/bin/sh", "-c", script, "sh", path], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["chroot", root, "/bin/sh", "-c", script, "sh", path], check=True, capture_output=True, text=True
+    )
     return root + done.stdout.strip()
 
 

@@ -16,9 +16,9 @@ from cli_runs import run
 from eventually import eventually_blocking
 from image_build import Image
 from image_containers import Kubelet, Running
+from plugged_authority import make_node
 from pod_net import Network
 from pod_net import Pod as Namespace
-from plugged_authority import make_node
 
 from mizzen.api.decode import decode_object
 from mizzen.api.kube.pods import Container, Pod
@@ -54,22 +54,29 @@ spec:
 _WEB = """
 apiVersion: v1
 kind: Service
-metadata: {name: web, namespace: apps}
+metadata: {{name: web, namespace: apps}}
 spec:
-  selector: {app: web}
-  ports: [{name: http, port: 8080}]
+  selector: {{app: web}}
+  ports: [{{name: http, port: 8080}}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: web-1, namespace: apps, labels: {{kubernetes.io/service-name: web}}}}
+addressType: IPv4
+ports: [{{name: http, port: 8080, protocol: TCP}}]
+endpoints: [{{addresses: [{address}], conditions: {{ready: true}}, targetRef: {{kind: Pod, name: web, namespace: apps}}}}]
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: web, namespace: apps}
+metadata: {{name: web, namespace: apps}}
 spec:
-  parentRefs: [{name: edge}]
-  rules: [{backendRefs: [{name: web, port: 8080}]}]
+  parentRefs: [{{name: edge}}]
+  rules: [{{backendRefs: [{{name: web, port: 8080}}]}}]
 ---
 apiVersion: security.istio.io/v1
 kind: PeerAuthentication
-metadata: {name: default, namespace: apps}
-spec: {mtls: {mode: STRICT}}
+metadata: {{name: default, namespace: apps}}
+spec: {{mtls: {{mode: STRICT}}}}
 """
 
 
@@ -129,10 +136,10 @@ class Mesh:
     # -- pods ---------------------------------------------------------------------------------------------------------
 
     def injected(self, name: str, annotations: Mapping[str, str] | None = None) -> Pod:
-        """A pod `name` of the app `web`, as the injector makes it, in a network namespace of its own."""
-        metadata = {"name": name, "namespace": "apps", "labels": {"app": "web"}, "annotations": dict(annotations or {})}
+        """A pod of the app `name`, as the injector makes it, in a network namespace of its own."""
+        metadata = {"name": name, "namespace": "apps", "labels": {"app": name}, "annotations": dict(annotations or {})}
         app = {"name": "app", "image": "app", "ports": [{"containerPort": 8080}]}
-        owner = Owner(api_version="apps/v1", kind="Deployment", name="web")
+        owner = Owner(api_version="apps/v1", kind="Deployment", name=name)
         outcome = inject_pod({"metadata": metadata, "spec": {"containers": [app]}}, config=self._injection, owner=owner)
         assert outcome.injected, outcome
         return self._place(name, outcome.pod)
@@ -158,7 +165,12 @@ class Mesh:
     def _place(self, name: str, template: Mapping[str, Any], namespace: str = "apps") -> Pod:
         place = self.namespaces[name] = self._network.pod(name)
         metadata = {**template["metadata"], "name": name, "namespace": namespace, "uid": f"uid-of-{name}"}
-        status = {"phase": "Running", "podIP": place.address, "podIPs": [{"ip": place.address}], "hostIP": self._network.host}
+        status = {
+            "phase": "Running",
+            "podIP": place.address,
+            "podIPs": [{"ip": place.address}],
+            "hostIP": self._network.host,
+        }
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         spec = {**template["spec"], "nodeName": "node"}
         document = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status | ready}
@@ -187,7 +199,10 @@ class Mesh:
         template = self._find("Deployment", "istiod")["spec"]["template"]
         pod = self._place("istiod", template, "istio-system")
         texts = {f"object-{at}.yaml": yaml.safe_dump(each) for at, each in enumerate(self._documents)}
-        texts |= {"mesh.yaml": yaml.safe_dump(self._find("ConfigMap", "istio")), "web.yaml": _WEB}
+        texts |= {
+            "mesh.yaml": yaml.safe_dump(self._find("ConfigMap", "istio")),
+            "web.yaml": _WEB.format(address=self.namespaces["web"].address),
+        }
         self._lay_config("ConfigMap", "istio-system", "objects", texts)
         (deployed,) = pod.spec.containers
         running = self.start(pod, deployed)
