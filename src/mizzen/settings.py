@@ -420,9 +420,10 @@ REFERENCE_DEFAULTS: Mapping[str, str] = {
 """Flags of the reference of which Mizzen carries only the default, with that default."""
 
 _FLAG = re.compile(r"(?:PILOT|ISTIO)_[A-Z0-9_]+")
-# Node metadata and pod facts that the injector sets, and the variables that Kubernetes makes of Services.
+# Node metadata and facts that the injector or `cluster.env` sets, and the variables that Kubernetes makes of Services.
 _NO_FLAG = re.compile(
     r"ISTIO_META_.*|ISTIO_METAJSON_.*|ISTIO_(?:KUBE_APP_PROBERS|PROMETHEUS_ANNOTATIONS|BOOTSTRAP_OVERRIDE|CPU_LIMIT)"
+    r"|ISTIO_(?:INBOUND_PORTS|LOCAL_EXCLUDE_PORTS|NAMESPACE|SERVICE|SERVICE_CIDR|SVC_IP)"
     r"|.*_SERVICE_HOST|.*_SERVICE_PORT(?:_.*)?|.*_PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?"
 )
 

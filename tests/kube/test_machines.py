@@ -150,13 +150,11 @@ def network(tmp_path) -> Iterator[pod_net.Network]:
         yield network
 
 
-async def onboard(bed: Bed, namespace: str, vm: vm_runs.Machine, host: str) -> None:
+async def onboard(bed: Bed, namespace: str, vm: vm_runs.Machine, host: str, *more: str, name: str = "ratings") -> None:
     files = vm.folder / "files"
-    arguments = ("--name", "ratings", "--namespace", namespace, "--output", files, "--autoregister")
+    arguments = ("--name", name, "--namespace", namespace, "--output", files, "--autoregister", *more)
     address = ("--internalIP", vm.address, "--ingressIP", host, "--clusterID", "Kubernetes")
-    done = await asyncio.to_thread(
-        vm_runs.configure, *arguments, *address, "--capture-dns=false", "--kubeconfig", bed.kubeconfig()
-    )
+    done = await asyncio.to_thread(vm_runs.configure, *arguments, *address, "--kubeconfig", bed.kubeconfig())
     assert done.returncode == 0, done.stderr
     vm.take(files)
 
@@ -172,7 +170,7 @@ async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certifica
         roots = plane.control_plane.authority.bundle.decode()
         await until(lambda: kept_roots(bed, shop) == roots)
         vm = vm_runs.Machine(network.pod("vm"))
-        await onboard(bed, shop, vm, network.host)
+        await onboard(bed, shop, vm, network.host, "--capture-dns=false")
         vm.start()
         entry = await until_entry(bed, shop, lambda found: health(found) == {"Healthy": "False"})
         assert entry["metadata"]["name"] == f"ratings-{vm.address}"
@@ -207,6 +205,41 @@ async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certifica
         vm.start()
         await until_entry(bed, shop, lambda found: health(found) == {"Healthy": "True"})
         await until(lambda: vm.is_ready)
+
+
+WHO_CALLS = """
+import http.server
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        said = str(self.headers.get("x-forwarded-client-cert")).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+http.server.HTTPServer(("", 9080), Answer).serve_forever()
+"""
+
+
+async def test_machines_call_each_other_by_name_over_mutual_tls(bed, shop, network, tmp_path):
+    callers = group(shop, template={"serviceAccount": "other"}) | {"metadata": {"name": "callers", "namespace": shop}}
+    await asyncio.to_thread(bed.apply, path_of(callers, "workloadgroups"), callers)
+    ports = {"secure": Address(network.host, 15012), "mutual": Address(network.host, 15011)}
+    async with serving(bed, tmp_path / "plane", **ports) as plane:
+        roots = plane.control_plane.authority.bundle.decode()
+        await until(lambda: kept_roots(bed, shop) == roots)
+        server, caller = (vm_runs.Machine(network.pod(name)) for name in ("server", "caller"))
+        await onboard(bed, shop, server, network.host)
+        await onboard(bed, shop, caller, network.host, name="callers")
+        server.serve(WHO_CALLS)
+        for vm in (server, caller):
+            await asyncio.to_thread(vm.capture)
+            vm.start()
+        for vm in (server, caller):
+            await until(lambda vm=vm: vm.is_ready)
+        answer = await until(lambda: found if (found := caller.pod.get(80, host=f"ratings.{shop}"))[0] == 200 else None)
+        said = answer[1]
+        assert f"URI=spiffe://cluster.local/ns/{shop}/sa/other" in said
+        assert f"By=spiffe://cluster.local/ns/{shop}/sa/vm" in said
 
 
 def kept_roots(bed: Bed, namespace: str) -> str:

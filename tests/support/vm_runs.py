@@ -57,11 +57,28 @@ class Machine:
         lines = (line.split() for line in (files / "hosts").read_text().splitlines())
         self.pod.name_hosts({name: address for address, name in lines})
 
+    def capture(self) -> None:
+        """Capture traffic as the docs say."""
+        told = (
+            '. var/lib/istio/envoy/cluster.env && exec "$@" -b "$ISTIO_INBOUND_PORTS" -d "$ISTIO_LOCAL_EXCLUDE_PORTS"'
+        )
+        uid = str(pod_net.PROXY_UID)
+        flags = ("-p", "15001", "-z", "15006", "-u", uid, "-g", uid, "-m", "REDIRECT", "-i", "*", "--redirect-dns")
+        self.pod.run("sh", "-c", told, "sh", sys.executable, "-m", "mizzen", "iptables", *flags)
+
     def start(self, **variables: str) -> None:
         """Start the agent, with nothing but what the files say."""
         self.agent = self.pod.start(
-            *(sys.executable, "-m", "mizzen", "agent", "proxy"), environ={"POD_NAME": "vm-1", **variables}, log="agent"
+            # Of the proxy's group, whose traffic is not captured; the interpreter of the tests may be root's alone.
+            *("setpriv", "--regid", pod_net.PROXY_UID, "--clear-groups"),
+            *(sys.executable, "-m", "mizzen", "agent", "proxy"),
+            environ={"POD_NAME": self.pod.name, **variables},
+            log="agent",
         )
+
+    def serve(self, program: str) -> None:
+        """Start an application, which is no user of the proxy's."""
+        self.pod.start(sys.executable, "-I", "-c", program, log="application")
 
     def stop(self) -> None:
         """Let it drain and end."""
