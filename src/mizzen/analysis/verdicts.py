@@ -4,7 +4,6 @@ In: an engine with a mesh. Out: queries, one for each object, so that a change a
 nothing else. What is found about other kinds is nobody's to note there.
 """
 
-import functools
 from collections.abc import Mapping
 
 from mizzen.analysis import analyzers, objects, reports
@@ -49,10 +48,10 @@ def keys(db: Engine) -> tuple[Key, ...]:
 @query
 def verdict(db: Engine, key: Key) -> tuple[Finding, ...]:
     """What is found about the object, but for what its annotation suppresses; the gravest first."""
+    annotations = _annotations(db, key)
     found = [each for analyzer, check in _CHECKS[key.kind] for each in analyzers.attempt(check, db, key, analyzer)]
     own = (each for each in found if each.key == key)
-    read = functools.partial(_annotations, db)
-    return tuple(reports.filter_findings(own, namespace="", suppressions=(), annotations=read))
+    return tuple(reports.filter_findings(own, namespace="", suppressions=(), annotations=lambda _: annotations))
 
 
 def _annotations(db: Engine, key: Key) -> Mapping[str, str]:

@@ -130,3 +130,13 @@ async def test_nothing_is_analysed_where_nobody_wants_it() -> None:
     await followed.look()
     assert followed.values[KEY][1] == Verdict(findings=None, faults=())
     assert "verdict" not in db.runs_by_query
+
+
+@pytest.mark.parametrize("analyses", [True, False])
+async def test_what_is_followed_is_the_object_as_it_is_now(analyses: bool) -> None:
+    db = Engine()
+    followed = keep_verdicts(db, analyses=analyses, told=lambda: ()).follow(lambda _: None)
+    for host in ("one", "two"):
+        _put(db, host)
+        await followed.look()
+        assert followed.values[KEY][0] is db.peek(KEY)
