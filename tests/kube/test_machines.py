@@ -16,6 +16,7 @@ import pytest
 import vm_runs
 from control_planes import FAST, HOST, Plane, control_plane
 from cryptography import x509
+from kube_accounts import install_rights, make_account, token
 from kube_bed import Answer, Bed
 from kube_objects import path_of
 from machine_streams import addresses, say_health
@@ -44,12 +45,12 @@ def mesh(bed: Bed) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def serving(bed: Bed, folder: pathlib.Path, name: str = "one", **changes: Any) -> AsyncIterator[Plane]:
-    """A control plane that gives machines little time to come back."""
+    """A control plane with the rights of an installed one, that gives machines little time to come back."""
     await asyncio.to_thread(folder.mkdir)
     tuned = msgspec.structs.replace(
         FAST, machines=settings.Machines(grace=GRACE), instance=settings.Instance(name=name)
     )
-    access = from_kubeconfig(bed.kubeconfig())
+    access = from_kubeconfig(await asyncio.to_thread(install_rights, bed, SYSTEM))
     async with control_plane(folder, tuned, config=(), token_keys=(), kubernetes=access, **changes) as plane:
         yield plane
 
@@ -79,7 +80,7 @@ async def shop(bed: Bed, namespace: str) -> str:
 
     def make() -> None:
         for account in ("vm", "other"):
-            bed.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": account}})
+            make_account(bed, namespace, account)
         ports = [{"name": "http", "port": 80, "targetPort": 9080}]
         service = {"metadata": {"name": "ratings"}, "spec": {"selector": {"app": "ratings"}, "ports": ports}}
         bed.call("POST", f"/api/v1/namespaces/{namespace}/services", service)
@@ -117,12 +118,6 @@ async def until_entry(bed: Bed, namespace: str, holds: Callable[[dict[str, Any]]
 
     result: dict[str, Any] = await until(look)
     return result
-
-
-def token(bed: Bed, namespace: str, account: str) -> str:
-    spec = {"audiences": ["istio-ca"], "expirationSeconds": 3600}
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-    return str(bed.call("POST", path, {"spec": spec})["status"]["token"])
 
 
 async def client(
