@@ -24,6 +24,7 @@ HEALTH_CHECKS = "proxy.istio.io/health-checks-enabled"
 HEALTHY = "Healthy"
 """The type of the condition."""
 
+_NAMES = ("AUTO_REGISTER_GROUP", "WORKLOAD_ENTRY")
 _LOCALITY = "istio-locality"
 _TUNNEL = "networking.istio.io/tunnel"
 _LONGEST_NAME = 253
@@ -65,8 +66,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_machine(proxy: Proxy) -> Machine | None:
     """None for a proxy that stands for nothing outside Kubernetes."""
+    if not any(name in proxy.metadata for name in _NAMES):
+        return None  # Most are pods.
     metadata: Mapping[str, Any] = msgspec.json.decode(proxy.metadata)
-    group, entry = str(metadata.get("AUTO_REGISTER_GROUP") or ""), str(metadata.get("WORKLOAD_ENTRY") or "")
+    group, entry = (str(metadata.get(name) or "") for name in _NAMES)
     if not group and not entry:
         return None
     config = metadata.get("PROXY_CONFIG")
