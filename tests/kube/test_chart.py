@@ -142,7 +142,7 @@ def rendered(helm: pathlib.Path, values: dict[str, Any], folder: pathlib.Path) -
     file = folder / "values.yaml"
     file.write_text(json.dumps(values))
     command = [helm, "template", "any", ROOT / "charts/mizzen", "-n", namespace, "-f", file]
-    more = ["--include-crds", "--kube-version", "1.33.0"]
+    more = ["--include-crds"]
     environment = {"HOME": str(folder), "PATH": "/usr/bin:/bin"}
     answer = subprocess.run([*command, *more], capture_output=True, text=True, env=environment, check=False)
     assert answer.returncode == 0, answer.stderr

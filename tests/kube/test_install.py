@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import pathlib
+import subprocess
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -310,35 +311,93 @@ def test_who_declines_gets_nothing_and_who_names_nothing_is_told(cluster: Cluste
     assert (nothing.exit_code, "at least one of the --revision" in nothing.stderr) == (1, True)
 
 
-async def test_a_control_plane_with_the_installed_rights_finds_all_that_it_needs(
+async def test_what_is_installed_works_together(
     cluster: Cluster, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It follows, takes its part of the installed webhook configurations, and leads."""
-    result = await asyncio.to_thread(cluster.install, {})
-    assert result.exit_code == 0, result.output
+    """A control plane with the installed rights alone leads; the server asks it, and believes it by what it wrote."""
+    assert (await asyncio.to_thread(cluster.install, {})).exit_code == 0
     identity = Identity()
     account = token(cluster.bed, identity.namespace, identity.name, ISSUER, seconds=86_400)
     access = from_kubeconfig(cluster.bed.kubeconfig("installed", token=account))
-    tuned = msgspec.structs.replace(FAST, instance=settings.Instance(namespace=identity.namespace, name="istiod-0"))
-
-    def bundles() -> Iterator[str]:
-        for kind, name in (
-            ("MutatingWebhookConfiguration", "istio-sidecar-injector"),
-            ("ValidatingWebhookConfiguration", "istio-validator-istio-system"),
-            ("ValidatingWebhookConfiguration", "istiod-default-validator"),
-        ):
-            for entry in cluster.read(kind, name)["webhooks"]:
-                yield entry["clientConfig"].get("caBundle", "")
-
-    def leads() -> bool:
-        path = "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases"
-        return len(cluster.bed.call("GET", path)["items"]) >= 3
-
+    tuned = msgspec.structs.replace(
+        FAST,
+        instance=settings.Instance(namespace=identity.namespace, name="istiod-0"),
+        authority=msgspec.structs.replace(FAST.authority, custom_hosts=("127.0.0.1",)),
+    )
     caplog.set_level("INFO")
     options = {"config": (), "token_keys": (), "ca_dir": "", "https": Address("127.0.0.1", 0)}
     async with control_plane(tmp_path, tuned, kubernetes=access, **options) as plane:
-        assert plane.control_plane.is_ready()
-        await asyncio.to_thread(eventually_blocking, lambda: all(bundles()), 240)
-        await asyncio.to_thread(eventually_blocking, leads, 240)
+        address = f"https://127.0.0.1:{plane.control_plane.ports['--httpsAddr']}"
+        await asyncio.to_thread(work_with, cluster, address)
     assert "forbidden" not in caplog.text
     assert "cannot start while no control plane answers" not in caplog.text
+
+
+def work_with(cluster: Cluster, address: str) -> None:
+    """The bed reaches no Service, so the webhooks are installed by address; all else is as by default."""
+    values = {
+        "istiodRemote": {"injectionURL": f"{address}/inject"},
+        "base": {"validationURL": f"{address}/validate"},
+        "global": {"hub": "registry.example", "tag": "own"},
+    }
+    assert cluster.install(values).exit_code == 0
+
+    def is_closed() -> bool:
+        found = cluster.read("ValidatingWebhookConfiguration", "istio-validator-istio-system")["webhooks"][0]
+        return found["failurePolicy"] == "Fail" and bool(found["clientConfig"].get("caBundle"))
+
+    def leads() -> bool:
+        leases = "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases"
+        return len(cluster.bed.call("GET", leases)["items"]) >= 3
+
+    eventually_blocking(is_closed, 120)
+    eventually_blocking(leads, 120)
+    assert cluster.install(values).exit_code == 0
+    assert is_closed(), "another installation opens nothing"
+
+    injected = namespace("injected", {"istio-injection": "enabled"})
+    cluster.bed.apply(Name("Namespace", "", "injected").path, injected)
+    spec = {"serviceAccountName": "default", "containers": [{"name": "app", "image": "app"}]}
+    pod = {"metadata": {"name": "cart"}, "spec": spec}
+    pods = "/api/v1/namespaces/injected/pods"
+
+    def is_injected() -> bool:
+        with contextlib.suppress(Answer):  # The roots may not have reached every entry.
+            made = cluster.bed.call("POST", f"{pods}?dryRun=All", pod)["spec"]
+            containers = [*made.get("initContainers", ()), *made["containers"]]
+            return "registry.example/proxyv2:own" in [each["image"] for each in containers]
+        return False
+
+    eventually_blocking(is_injected, 120)
+    bad = {"apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": {"name": "bad"}}
+    path = "/apis/networking.istio.io/v1/namespaces/injected/virtualservices"
+    with pytest.raises(Answer, match="denied the request"):
+        cluster.bed.call("POST", path, {**bad, "spec": {"hosts": ["a"], "http": [{"route": []}]}})
+
+
+HELM = pathlib.Path(__file__).parents[2] / ".venv" / "helm" / "helm"
+
+
+def test_helm_installs_the_same_and_takes_it_away(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+    if not HELM.exists():
+        pytest.skip("no Helm: scripts/test-helm brings it")
+    values = tmp_path / "values.json"
+    values.write_bytes(msgspec.json.encode({**EVERYTHING, "serviceMonitor": {"enabled": False}}))
+
+    def helm(*arguments: object) -> str:
+        flags = ("--namespace", "istio-system", "--kubeconfig", cluster.bed.kubeconfig())
+        environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        command = [HELM, *map(str, arguments), *map(str, flags)]
+        answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+    chart = HELM.parents[2] / "charts" / "mizzen"
+    helm("install", "mesh", chart, "-f", values, "--create-namespace")
+    there = cluster.all_of()
+    assert set(there) == wanted(EVERYTHING) - DEFINITIONS
+    assert "belongs to the Helm release mesh" in cluster.install({}).stderr
+    helm("upgrade", "mesh", chart, "-f", values)
+    assert cluster.all_of() == there
+    helm("uninstall", "mesh")
+    assert cluster.all_of() == {}
