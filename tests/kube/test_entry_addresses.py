@@ -89,3 +89,15 @@ async def test_who_states_addresses_is_given_none_and_takes_them_from_others(bed
         assert addresses(found)[1] == before[1]
         for document in (stated, unresolved):
             assert addresses(await until(bed, document, lambda _: True)) == []
+
+
+async def test_entries_of_other_revisions_have_addresses_of_their_own_too(bed, namespace, tmp_path):
+    ours, theirs = entry(namespace, "ours"), entry(namespace, "theirs")
+    theirs["metadata"]["labels"] = {"istio.io/rev": "another"}
+    await apply(bed, theirs)
+    async with allocating(bed, tmp_path) as plane:
+        given = addresses(await until(bed, theirs, bool))
+        await apply(bed, ours)
+        assert not set(addresses(await until(bed, ours, bool))) & set(given)
+        served = {key[2] for key in plane.control_plane.engine.keys("ServiceEntry") if key[1] == namespace}
+        assert served == {"ours"}

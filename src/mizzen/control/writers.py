@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from mizzen import settings
 from mizzen.analysis import settings as analysis_settings
+from mizzen.control.all_entries import AllEntries
 from mizzen.control.cluster import Cluster
 from mizzen.control.election import Election, lease_name, make_identity
 from mizzen.control.entry_addresses import EntryAddresses
@@ -108,7 +109,11 @@ class Writers:
     async def _allocate_addresses(self, requests: LeaderRequests) -> None:
         features = self._config.features
         networks = features.addresses_v4, features.addresses_v6
-        await EntryAddresses(self._db, self._cluster.source, requests, networks).run()
+        entries = AllEntries(self._cluster.client, self._mesh)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(entries.run())
+            await entries.source.listed.wait()
+            await EntryAddresses(entries.db, entries.source, requests, networks).run()
 
     async def _distribute_roots(self, requests: LeaderRequests) -> None:
         await RootConfigMaps(

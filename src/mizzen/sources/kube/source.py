@@ -49,7 +49,10 @@ class KubeSource:
         timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
         selection: Selection | None = None,
+        is_measured: bool = True,
     ) -> None:
+        """`is_measured` is for the one source of which the metrics tell."""
+        self._is_measured = is_measured
         self._client, self._kinds, self._clock = client, kinds, clock
         self.selection = selection or Selection()
         """Which objects are taken."""
@@ -66,7 +69,8 @@ class KubeSource:
         """What is wrong with objects, of those that have something."""
         self.listed = asyncio.Event()
         """Set once the first lists are told."""
-        _AGE.set_function(self.age)
+        if is_measured:
+            _AGE.set_function(self.age)
 
     def age(self) -> float:
         """Seconds since the server last answered for the kind that it has been silent about the longest; 0 if none."""
@@ -176,7 +180,8 @@ class KubeSource:
                 removes.append(key)
             self._note_problems(key, held)
         self._dirty.clear()
-        count_events(sets, removes, self._told)
+        if self._is_measured:
+            count_events(sets, removes, self._told)
         self._told.update(sets)
         for key in removes:
             del self._told[key]
