@@ -126,6 +126,7 @@ pilot: {cni: {enabled: true}}
 istiodRemote: {injectionURL: "https://plane.example:15017/inject", injectionCABundle: Zm9v}
 base: {validationURL: "https://plane.example:15017/validate", validationCABundle: Zm9v}
 """,
+    "signers of Kubernetes": "{global: {certSigners: [example.com/signer, example.com/*]}}",
     "a path of one's own": "{istiodRemote: {injectionPath: /inject/cluster/east/net/n1}}",
 }
 

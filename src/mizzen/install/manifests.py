@@ -51,7 +51,7 @@ def _rank(kind: str) -> int:
 
 
 def _rbac(values: Values) -> list[dict[str, Any]]:
-    documents = rbac_documents(values.identity)
+    documents = rbac_documents(values.identity, values.get("global.certSigners") or ())
     if annotations := texts(values.get("pilot.serviceAccountAnnotations")):
         documents[0]["metadata"]["annotations"] = annotations
     return documents

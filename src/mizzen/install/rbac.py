@@ -6,6 +6,7 @@ plane's own namespace alone are a Role there, all others a ClusterRole.
 
 import functools
 import importlib.resources
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +23,8 @@ class Rules(msgspec.Struct, frozen=True):
 
     cluster: list[Rule]
     namespaced: list[Rule]
+    signing: list[Rule]
+    """Of the cluster too, where Kubernetes signs certificates; the last rule is for the signers."""
 
 
 @functools.cache
@@ -31,11 +34,12 @@ def load_rules() -> Rules:
     return msgspec.yaml.decode(data, type=Rules)
 
 
-def rbac_documents(identity: Identity) -> list[dict[str, Any]]:
-    """ServiceAccount, ClusterRole, Role and what binds them."""
+def rbac_documents(identity: Identity, signers: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """ServiceAccount, ClusterRole, Role and what binds them; `signers` are those of Kubernetes that may be used."""
     labels, name, namespace = identity.labels(app="istiod"), identity.name, identity.namespace
     wide = f"istiod-clusterrole{identity.suffix}-{namespace}"
     rules = load_rules()
+    wide_rules = [*rules.cluster, *(_signing_rules(signers) if signers else ())]
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
     def bind(kind: str, role: str) -> dict[str, Any]:
@@ -43,8 +47,13 @@ def rbac_documents(identity: Identity) -> list[dict[str, Any]]:
 
     return [
         document("v1", "ServiceAccount", name, namespace=namespace, labels=labels),
-        document(f"{_GROUP}/v1", "ClusterRole", wide, labels=labels, rules=rules.cluster),
+        document(f"{_GROUP}/v1", "ClusterRole", wide, labels=labels, rules=wide_rules),
         document(f"{_GROUP}/v1", "ClusterRoleBinding", wide, labels=labels, **bind("ClusterRole", wide)),
         document(f"{_GROUP}/v1", "Role", name, namespace=namespace, labels=labels, rules=rules.namespaced),
         document(f"{_GROUP}/v1", "RoleBinding", name, namespace=namespace, labels=labels, **bind("Role", name)),
     ]
+
+
+def _signing_rules(signers: Sequence[str]) -> list[Rule]:
+    *requests, approval = load_rules().signing
+    return [*requests, {**approval, "resourceNames": list(signers)}]

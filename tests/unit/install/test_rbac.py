@@ -43,3 +43,12 @@ def test_names_carry_the_revision_and_the_namespace() -> None:
     subject = {"kind": "ServiceAccount", "name": "istiod-canary", "namespace": "mesh"}
     assert found["ClusterRoleBinding"]["subjects"] == found["RoleBinding"]["subjects"] == [subject]
     assert found["ServiceAccount"]["metadata"]["name"] == "istiod-canary"
+
+
+def test_signers_of_kubernetes_are_granted_by_name_alone() -> None:
+    rules = {each["kind"]: each for each in rbac_documents(Identity(), ["example.com/signer"])}["ClusterRole"]["rules"]
+    (approval,) = (rule for rule in rules if rule["resources"] == ["signers"])
+    assert approval["resourceNames"] == ["example.com/signer"]
+    assert ("certificates.k8s.io", "certificatesigningrequests", "create") in set(granted(rules))
+    without = {each["kind"]: each for each in rbac_documents(Identity())}["ClusterRole"]["rules"]
+    assert not any("certificates.k8s.io" in rule["apiGroups"] for rule in without)
