@@ -16,6 +16,7 @@ import pytest
 from eventually import eventually_blocking
 from interop_mesh import Calls, Mesh, Workload
 from istio_programs import HOST, UPSTREAM_ONLY, Plane
+from kube_objects import path_of
 from tcp_gate import Gate
 
 from mizzen.inject.values import InjectionConfig
@@ -155,6 +156,76 @@ def _virtual_service(name: str, host: str, **headers: str) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": "shop"},
         "spec": {"hosts": [host], "http": [route]},
     }
+
+
+# -- what both write --------------------------------------------------------------------------------------------------
+
+
+def test_what_both_control_planes_write_comes_to_rest(mesh: Mesh, istiod: Plane, mizzen: Plane) -> None:
+    """Roots and virtual addresses are for all revisions, statuses for one: nobody overwrites the other for ever."""
+    gateways = [_gateway("of-default"), _gateway("of-mizzen", **{"istio.io/rev": "mizzen"})]
+    for gateway in gateways:
+        mesh.apply(gateway, "gateways")
+    entries = [_entry(f"outside-{number}") for number in range(10)]
+    for entry in entries:
+        mesh.apply(entry, "serviceentries")
+    paths = [path_of(each, "serviceentries") for each in entries] + [path_of(each, "gateways") for each in gateways]
+    paths += [f"/api/v1/namespaces/{name}/configmaps/istio-ca-root-cert" for name in ("shop", "istio-system")]
+
+    def versions() -> dict[str, str]:
+        return {
+            path: (mesh.find(path) or {"metadata": {"resourceVersion": ""}})["metadata"]["resourceVersion"]
+            for path in paths
+        }
+
+    def is_whole() -> bool:
+        addressed = all((mesh.find(path) or {}).get("status", {}).get("addresses") for path in paths[:10])
+        return addressed and all(_accepted(mesh.find(path)) for path in paths[10:12]) and all(versions().values())
+
+    eventually_blocking(is_whole, 90, every=0.5)
+    before, since = versions(), time.monotonic()
+
+    def has_rested() -> bool:
+        nonlocal before, since
+        now = versions()
+        if now != before:
+            before, since = now, time.monotonic()
+        return time.monotonic() - since > 5
+
+    eventually_blocking(has_rested, 60, every=0.5)
+    given = [one["value"] for path in paths[:10] for one in mesh.bed.call("GET", path)["status"]["addresses"]]
+    assert len(given) == len(set(given)) == 20
+
+
+def _gateway(name: str, **labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": {"name": name, "namespace": "shop", "labels": labels},
+        "spec": {
+            "gatewayClassName": "istio",
+            "addresses": [{"type": "Hostname", "value": "cart.shop.svc.cluster.local"}],
+            "listeners": [{"name": "web", "port": 80, "protocol": "HTTP"}],
+        },
+    }
+
+
+def _entry(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "ServiceEntry",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "hosts": [f"{name}.example.com"],
+            "ports": [{"number": 443, "name": "tls", "protocol": "TLS"}],
+            "resolution": "DNS",
+        },
+    }
+
+
+def _accepted(found: dict[str, Any] | None) -> bool:
+    conditions = (found or {}).get("status", {}).get("conditions", ())
+    return any((one["type"], one["status"]) == ("Accepted", "True") for one in conditions)
 
 
 # -- there and back ---------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import msgspec
 import plugged_authority
 from eventually import eventually_blocking
 from istio_programs import HOST, Plane
-from kube_bed import Bed, free_port
+from kube_bed import Answer, Bed, free_port
 from kube_objects import path_of, service
 from pod_net import PROXY_UID, Network, Pod, Process
 from tcp_gate import Gate
@@ -147,11 +147,20 @@ class Mesh:
         self.bed.call("DELETE", path_of(document, plural))
 
     def lookup(self, key: Any) -> Any:
-        """What volumes ask for: the root that everybody is told."""
-        document = {"metadata": {"name": key.name, "namespace": key.namespace}}
-        if key.name != "istio-ca-root-cert":
+        """What volumes ask for: the roots that a control plane has told everybody."""
+        if key.kind != "ConfigMap":
             return None
-        return msgspec.convert({**document, "data": {"root-cert.pem": self.root.pem.decode()}}, ConfigMap)
+        path = f"/api/v1/namespaces/{key.namespace}/configmaps/{key.name}"
+        return msgspec.convert(eventually_blocking(lambda: self.find(path), 60, every=0.2), ConfigMap, strict=False)
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        """What stands there; None where nothing does."""
+        try:
+            return self.bed.call("GET", path)
+        except Answer as answer:
+            if answer.status == 404:
+                return None
+            raise
 
     def token(self, workload: Workload, audience: str) -> str:
         return self.token_of(NAMESPACE, workload.injected.spec.service_account_name, audience)
@@ -241,20 +250,20 @@ class Mesh:
 
     # -- control planes -------------------------------------------------------------------------------------------
 
-    def mizzen(self, name: str = "mizzen", **variables: str) -> Plane:
-        """Mizzen's control plane, ready."""
+    def mizzen(self, *, plugged: bool = True, **variables: str) -> Plane:
+        """Mizzen's control plane, ready; without `plugged` its authority is that of the cluster's Secrets."""
         ports = {flag: free_port() for flag in istio_programs.PORTS}
         command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(self.bed.kubeconfig())]
         command += [f"--{flag}=127.0.0.1:{port}" for flag, port in ports.items()]
         command += ["--mutualGRPCAddr", "", "--ctrlz_port", "0", "--httpsAddr", ""]
-        command += ["--caDir", str(self.folder / f"{name}-authority")]
-        environ = {**os.environ, "ROOT_CA_DIR": str(self.cacerts), "POD_NAME": f"{name}-1", **variables}
-        return self._start(Plane(Process(command, self.folder / f"{name}.log", environ, self.folder), ports))
+        roots = self.cacerts if plugged else self.folder / "nothing"
+        environ = {**os.environ, "ROOT_CA_DIR": str(roots), "POD_NAME": "mizzen-1", **variables}
+        return self._start(Plane(Process(command, self.folder / "mizzen.log", environ, self.folder), ports))
 
-    def istiod(self, **variables: str) -> Plane:
-        """Istio's control plane, ready."""
+    def istiod(self, *, plugged: bool = True, **variables: str) -> Plane:
+        """Istio's control plane, ready; without `plugged` it makes itself a root."""
         ports = {flag: free_port() for flag in istio_programs.PORTS}
-        folder = self.cacerts.parents[1]
+        folder = self.cacerts.parents[1] if plugged else self.folder
         return self._start(istio_programs.start_discovery(folder, self.bed.kubeconfig(), ports, **variables))
 
     def _start(self, plane: Plane) -> Plane:
