@@ -1,0 +1,54 @@
+"""Virtual hosts of one route configuration: every name and domain belongs to one of them."""
+
+import pytest
+
+from mizzen.compile.routes.virtual_hosts import (
+    VirtualHost,
+    encode_virtual_host,
+    encoded,
+    with_domains,
+    without_duplicates,
+)
+
+
+def host(name: str, *domains: str) -> VirtualHost:
+    return VirtualHost(name=name, domains=domains, routes=())
+
+
+def left(*hosts: VirtualHost) -> list[tuple[str, tuple[str, ...]]]:
+    return [(kept.name, kept.domains) for kept in without_duplicates(hosts)]
+
+
+def test_hosts_that_share_nothing_stay_as_they_are() -> None:
+    hosts = [host("a.x:80", "a.x", "a"), host("b.x:80", "b.x", "b"), host("b.x:81", "b.x:81")]
+    assert all(kept is given for kept, given in zip(without_duplicates(hosts), hosts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (host("a.x:80", "other"), []),
+        (host("c.x:80", "A", "c"), [("c.x:80", ("c",))]),
+        (host("c.x:80", "a"), []),
+        (host("c.x:80"), []),
+        (host("c.x:80", "a.x:80", "c"), [("c.x:80", ("c",))]),
+    ],
+    ids=["the same name", "a domain in other letters", "no domain of its own", "no domain", "another's full name"],
+)
+def test_the_first_keeps_what_two_have(second: VirtualHost, expected: list[tuple[str, tuple[str, ...]]]) -> None:
+    assert left(host("a.x:80", "a.x", "a"), second) == [("a.x:80", ("a.x", "a")), *expected]
+
+
+def test_a_full_name_is_left_to_whom_it_names_even_if_that_comes_later() -> None:
+    assert left(host("a.b:80", "a.b", "a"), host("a:80", "a")) == [("a.b:80", ("a.b",)), ("a:80", ("a",))]
+
+
+def test_what_is_encoded_once_is_encoded_anew_under_other_domains() -> None:
+    made = encoded(host("a.x:80", "a.x", "a"))
+    assert made.encoded == encode_virtual_host(host("a.x:80", "a.x", "a"))
+    assert with_domains(made, ("a.x", "a")) is made
+    assert encode_virtual_host(with_domains(made, ("a",))) == encode_virtual_host(host("a.x:80", "a"))
+
+
+def test_domains_that_envoy_refuses_are_not_taken_for_encoded() -> None:
+    assert encoded(host("a.x:80", "a.x", "")).encoded == b""
