@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import pathlib
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -196,10 +197,15 @@ async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certifica
         await until_entry(bed, shop, lambda found: "istio.io/disconnectedAt" in found["metadata"]["annotations"])
         await until(lambda: not entries(bed, shop))
 
+        # Its token is over, and it needs another certificate: it proves itself by the one that it has.
+        first = vm.chain.read_bytes()
         vm.token.write_text(ended(vm.token.read_text()))
+        await asyncio.to_thread(shutil.rmtree, vm.folder / "etc/istio/proxy/identity")
         vm.start()
         await until_entry(bed, shop, lambda found: health(found) == {"Healthy": "True"})
         await until(lambda: vm.is_ready)
+        assert vm.chain.read_bytes() != first
+        assert uri_of(vm.chain) == f"spiffe://cluster.local/ns/{shop}/sa/vm"
 
 
 WHO_CALLS = """
