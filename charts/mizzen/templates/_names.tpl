@@ -25,10 +25,22 @@ app: istiod
 istio.io/rev: {{ include "mizzen.revision" . | quote }}
 {{- end }}
 
-{{/* A map of texts, whatever YAML took them for. */}}
+{{/* A map of texts, whatever YAML took them for; null is none. */}}
 {{- define "mizzen.texts" -}}
 {{- range $name, $value := . }}
+{{- if not (kindIs "invalid" $value) }}
 {{ $name }}: {{ $value | toString | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The same as variables of an environment. */}}
+{{- define "mizzen.variables" -}}
+{{- range $name, $value := . }}
+{{- if not (kindIs "invalid" $value) }}
+- name: {{ $name }}
+  value: {{ $value | toString | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import yaml
 
+from mizzen.install.control_plane import texts
 from mizzen.install.identity import document
-from mizzen.install.values import Values, as_text, merge
+from mizzen.install.values import Values, merge
 
 DASHBOARD = "mizzen-control-plane.json"
 
@@ -81,7 +82,7 @@ def dashboards_config_map(values: Values) -> dict[str, Any]:
     """Dashboards of Grafana, for whoever collects them by label."""
     identity = values.identity
     text = importlib.resources.files("mizzen.install").joinpath(f"data/{DASHBOARD}").read_text()
-    more = {name: as_text(value) for name, value in (values.get("dashboards.labels") or {}).items()}
+    more = texts(values.get("dashboards.labels"))
     return document(
         "v1",
         "ConfigMap",

@@ -74,7 +74,7 @@ def deployment(values: Values) -> dict[str, Any]:
         "prometheus.io/port": "15014",
         "prometheus.io/scrape": "true",
         "sidecar.istio.io/inject": "false",
-        **texts(values.get("pilot.podAnnotations")),
+        **(values.get("pilot.podAnnotations") or {}),
     }
     spec: dict[str, Any] = {
         "strategy": {
@@ -85,7 +85,10 @@ def deployment(values: Values) -> dict[str, Any]:
         },
         "selector": {"matchLabels": selector(identity)},
         "template": {
-            "metadata": {"labels": {**texts(values.get("pilot.podLabels")), **labels}, "annotations": annotations},
+            "metadata": {
+                "labels": {**texts(values.get("pilot.podLabels")), **labels},
+                "annotations": texts(annotations),
+            },
             "spec": _pod(values),
         },
     }
@@ -165,7 +168,7 @@ def _environment(values: Values) -> list[dict[str, Any]]:
         "REVISION": values.identity.revision_label,
         "TOKEN_AUDIENCES": values.text("global.sds.token.aud"),
     }
-    plain = own | texts(values.get("pilot.env"))
+    plain = texts(own | (values.get("pilot.env") or {}))
     return [
         field("POD_NAME", "metadata.name"),
         field("POD_NAMESPACE", "metadata.namespace"),
@@ -237,5 +240,5 @@ def given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def texts(values: Mapping[str, Any] | None) -> dict[str, str]:
-    """Labels, annotations and variables: texts, whatever YAML took them for."""
-    return {name: as_text(value) for name, value in (values or {}).items()}
+    """Labels, annotations and variables: texts, whatever YAML took them for; null is none."""
+    return {name: as_text(value) for name, value in (values or {}).items() if value is not None}

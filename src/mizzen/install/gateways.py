@@ -53,8 +53,8 @@ class _Gateway:
     ) -> dict[str, Any]:
         namespace = as_text(self._own.get("namespace")) or self._values.identity.namespace
         made = document(version, kind, self._name, namespace=namespace, labels=self._labels, **body)
-        if annotations:
-            made["metadata"]["annotations"] = texts(annotations)
+        if spelt := texts(annotations):
+            made["metadata"]["annotations"] = spelt
         return made
 
     def _deployment(self) -> dict[str, Any]:
@@ -65,11 +65,11 @@ class _Gateway:
             "prometheus.io/path": "/stats/prometheus",
             "prometheus.io/port": "15020",
             "prometheus.io/scrape": "true",
-            **texts(self._own.get("podAnnotations")),
+            **(self._own.get("podAnnotations") or {}),
         }
         spec: dict[str, Any] = {
             "selector": {"matchLabels": self._selector},
-            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": self._pod()},
+            "template": {"metadata": {"labels": labels, "annotations": texts(annotations)}, "spec": self._pod()},
         }
         if not self._get("autoscaling", "enabled"):
             spec["replicas"] = self._own.get("replicaCount")
