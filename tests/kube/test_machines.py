@@ -178,6 +178,8 @@ async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certifica
         assert (entry["spec"]["address"], entry["spec"]["serviceAccount"]) == (vm.address, "vm")
         await until(lambda: vm.is_ready)
         assert uri_of(vm.chain) == f"spiffe://cluster.local/ns/{shop}/sa/vm"
+        # Servers know it by its certificate, for metrics, from the first one on.
+        assert b";ratings;v2;Kubernetes;" in record_of(vm.chain)
 
         async with await client(bed, plane, shop, host=network.host) as asking:
             name = f"outbound|80||ratings.{shop}.svc.cluster.local"
@@ -255,6 +257,12 @@ def uri_of(chain: pathlib.Path) -> str:
     leaf = x509.load_pem_x509_certificate(chain.read_bytes())
     names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return str(names.get_values_for_type(x509.UniformResourceIdentifier)[0])
+
+
+def record_of(chain: pathlib.Path) -> bytes:
+    leaf = x509.load_pem_x509_certificate(chain.read_bytes())
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return b" ".join(name.value for name in names if isinstance(name, x509.OtherName))
 
 
 def ended(shown: str) -> str:

@@ -2,14 +2,15 @@
 
 In: a caller of the certificate service, who has proved its identity, and the mesh as it is known now. Out: the record
 of its workload (`compile.filters.peers`), or none. Nothing here comes from the caller: its token says the pod, or else
-it is the workload at its address that has this identity. A pod that runs already may not have reached us yet; so a
-certificate waits for it, a little.
+it is the workload at its address that has this identity. A pod that runs already may not have reached us yet, and a
+machine outside Kubernetes registers while it asks for its first certificate; so a certificate waits for them, a little.
 """
 
 import asyncio
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from mizzen.api.networking.workload_group import WorkloadGroup
 from mizzen.ca.identity import Call, Caller
 from mizzen.compile.filters import peers
 from mizzen.incremental import Engine
@@ -18,7 +19,7 @@ from mizzen.model.spiffe import Identity, parse_spiffe
 from mizzen.model.workloads import Workload
 
 _PATIENCE = 2.0
-"""Seconds that a certificate waits for the pod that its caller's token names."""
+"""Seconds that a certificate waits for its caller's workload to be known."""
 _LOOK_EVERY = 0.1
 
 
@@ -35,20 +36,40 @@ class PeerRecords:
         identity = parse_spiffe(caller.identities[0])
         if identity is None:
             return ""
-        found = await self._find_pod(identity, caller.pod) if caller.pod else self._at(identity, call.peer)
+        found = await self._find_pod(identity, caller.pod) if caller.pod else await self._find_at(identity, call.peer)
         if found is None:
             return ""
         return peers.build_record(found, mesh.control_plane(self._db).cluster_id)
 
     async def _find_pod(self, identity: Identity, pod: str) -> Workload | None:
-        looks = 1 + round(self._patience / _LOOK_EVERY)
-        for look in range(looks):
-            if look:
-                await asyncio.sleep(_LOOK_EVERY)
-            found = workloads.pod_workload(self._db, identity.namespace, pod) if self._is_ready() else None
-            if found is not None:
-                return _if_it_is(found, identity)
+        found = await self._wait_for(
+            lambda: workloads.pod_workload(self._db, identity.namespace, pod) if self._is_ready() else None
+        )
+        return _if_it_is(found, identity)
+
+    async def _find_at(self, identity: Identity, peer: str) -> Workload | None:
+        found = self._at(identity, peer)
+        if found is None and self._may_register(identity):
+            found = await self._wait_for(lambda: self._at(identity, peer))
+        return found
+
+    async def _wait_for(self, look: Callable[[], Workload | None]) -> Workload | None:
+        for further in range(round(self._patience / _LOOK_EVERY), -1, -1):
+            found = look()
+            if found is not None or not further:
+                return found
+            await asyncio.sleep(_LOOK_EVERY)
         return None
+
+    def _may_register(self, identity: Identity) -> bool:
+        """Whether machines of this identity have a group by which they are registered."""
+        groups: Iterator[WorkloadGroup] = map(self._db.peek, self._db.keys("WorkloadGroup"))
+        return any(
+            group.metadata.namespace == identity.namespace
+            and group.spec.template is not None
+            and group.spec.template.service_account == identity.service_account
+            for group in groups
+        )
 
     def _at(self, identity: Identity, peer: str) -> Workload | None:
         address = read_address(peer)

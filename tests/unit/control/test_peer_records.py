@@ -7,6 +7,7 @@ import pytest
 from mizzen.api.kube.pods import Pod, PodIP, PodSpec, PodStatus
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.api.networking.workload_entry import WorkloadEntry, WorkloadEntrySpec
+from mizzen.api.networking.workload_group import WorkloadGroup, WorkloadGroupSpec
 from mizzen.ca.identity import Call, Caller
 from mizzen.control import peer_records
 from mizzen.control.peer_records import PeerRecords, read_address
@@ -53,6 +54,34 @@ async def test_a_machine_is_known_by_its_workload_entry() -> None:
     )
     db.set(Key("WorkloadEntry", "shop", "vm"), entry)
     assert await describe(db, peer="ipv4:10.0.0.9:1") == "vm;shop;till;latest;Kubernetes;;"
+
+
+async def test_a_machine_that_registers_meanwhile_is_waited_for() -> None:
+    db = Engine()
+    group = WorkloadGroup(
+        metadata=ObjectMeta(name="tills", namespace="shop"),
+        spec=WorkloadGroupSpec(template=WorkloadEntrySpec(service_account="cart")),
+    )
+    db.set(Key("WorkloadGroup", "shop", "tills"), group)
+    records = PeerRecords(db, lambda: True, patience=20)
+    asked = Caller(identities=(CART,), method="token")
+    telling = asyncio.create_task(records.describe(asked, Call(peer="ipv4:10.0.0.9:1")))
+    await asyncio.sleep(0.15)
+    assert not telling.done()
+    entry = WorkloadEntry(
+        metadata=ObjectMeta(name="till-1", namespace="shop"),
+        spec=WorkloadEntrySpec(address="10.0.0.9", service_account="cart", labels={"app": "till"}),
+    )
+    db.set(Key("WorkloadEntry", "shop", "till-1"), entry)
+    assert await telling == "till-1;shop;till;latest;Kubernetes;;"
+
+
+async def test_who_has_no_group_to_register_by_is_not_waited_for() -> None:
+    asked = Caller(identities=(CART,), method="token")
+    async with asyncio.timeout(5):
+        assert (
+            await PeerRecords(Engine(), lambda: True, patience=1000).describe(asked, Call(peer="ipv4:1.2.3.4:1")) == ""
+        )
 
 
 @pytest.mark.parametrize(
