@@ -12,7 +12,7 @@ import cli_runs
 import eventually as waiting
 import kube_mesh_kinds
 import pytest
-from kube_accounts import make_account, token
+from kube_accounts import install_rights, make_account, token
 from kube_admission import Mesh, a_pod, meshed
 from kube_bed import Answer, Bed
 from kube_objects import path_of, service
@@ -45,7 +45,8 @@ async def revision(bed: Bed, folder: pathlib.Path, name: str) -> AsyncIterator[M
     """A control plane of a revision with its injector, until the block ends and both are removed."""
     own = folder / name
     own.mkdir(exist_ok=True)
-    async with meshed(bed, own, name) as mesh:
+    rights = await asyncio.to_thread(install_rights, bed, SYSTEM)
+    async with meshed(bed, own, name, kubeconfig=rights) as mesh:
         await mesh.injects(injector(mesh.url(), name))
         yield mesh
 
@@ -144,7 +145,7 @@ async def told_of(mesh: Mesh) -> set[str]:
     return {line.split()[0] for line in result.stdout.splitlines()[1:]}
 
 
-async def test_an_upgrade_by_a_tag_the_way_back_and_the_end_of_the_old_revision(bed, namespace, tmp_path):
+async def test_an_upgrade_by_a_tag_the_way_back_and_the_end_of_the_old_revision(bed, namespace, tmp_path, caplog):
     make_account(bed, namespace, "default")
     await apply(
         bed,
@@ -198,6 +199,7 @@ async def test_an_upgrade_by_a_tag_the_way_back_and_the_end_of_the_old_revision(
         assert await is_accepted("tagged")
         assert not await is_accepted("orphan")
         await injected_by(green, namespace, "green")
+    assert "forbidden" not in caplog.text
 
 
 async def test_a_namespace_moves_from_one_revision_to_the_other_by_its_label(bed, namespace, tmp_path):
@@ -206,6 +208,21 @@ async def test_a_namespace_moves_from_one_revision_to_the_other_by_its_label(bed
             await mesh.mark(namespace, REVISION, name)
             pod = await injected_by(mesh, namespace, name)
             assert discovery_of(pod) == f"istiod-{name}.{SYSTEM}.svc:15012"
+
+
+async def test_who_injects_is_told_of_the_cluster(bed, namespace, tmp_path):
+    async with revision(bed, tmp_path, "blue") as blue:
+        await give_tag(bed, "blue")
+        await blue.mark(namespace, REVISION, TAG)
+        pod = (await injected_by(blue, namespace, "blue"))["metadata"]["name"]
+        flags = ("--kubeconfig", bed.kubeconfig())
+        verdict = await asyncio.to_thread(cli_runs.run, "x", "check-inject", f"{pod}.{namespace}", *flags)
+        rows = [line.split(maxsplit=3) for line in verdict.stdout.splitlines()]
+        reason = f"Namespace label {REVISION}={TAG} matches"
+        assert [f"istio-revision-tag-{TAG}", "blue", "✔", reason] in rows, verdict.output
+        assert next(row for row in rows if row[0] == "istio-sidecar-injector-blue")[2] == "✘"
+        listed = await asyncio.to_thread(cli_runs.run, "x", "injector", "list", *flags)
+        assert [namespace, "blue", "blue:", "1"] in [line.split() for line in listed.stdout.splitlines()], listed.output
 
 
 async def test_the_mesh_config_says_which_namespaces_there_are(bed, namespace, tmp_path):
@@ -218,7 +235,8 @@ async def test_the_mesh_config_says_which_namespaces_there_are(bed, namespace, t
     }
     await apply(bed, mesh_config)
     try:
-        async with meshed(bed, tmp_path, "chosen") as mesh:
+        rights = await asyncio.to_thread(install_rights, bed, SYSTEM)
+        async with meshed(bed, tmp_path, "chosen", kubeconfig=rights) as mesh:
             source, engine = mesh.plane.control_plane.cluster.source, mesh.plane.control_plane.engine
 
             def known() -> set[str]:

@@ -98,11 +98,18 @@ class Mesh:
 
 
 @contextlib.asynccontextmanager
-async def meshed(bed: Bed, folder: pathlib.Path, revision: str = "default", port: Any = ANY_PORT):
+async def meshed(
+    bed: Bed,
+    folder: pathlib.Path,
+    revision: str = "default",
+    port: Any = ANY_PORT,
+    kubeconfig: pathlib.Path | None = None,
+):
+    """A control plane of a revision, as an administrator or by another kubeconfig."""
     instance = msgspec.structs.replace(FAST.instance, revision=revision)
     authority = msgspec.structs.replace(FAST.authority, custom_hosts=("127.0.0.1",))
     tuned = msgspec.structs.replace(FAST, instance=instance, authority=authority)
-    access = from_kubeconfig(bed.kubeconfig())
+    access = from_kubeconfig(kubeconfig or bed.kubeconfig())
     async with control_plane(folder, tuned, config=(), kubernetes=access, https=port) as plane:
         mesh = Mesh(bed, plane)
         try:

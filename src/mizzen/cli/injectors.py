@@ -1,7 +1,7 @@
 """`mizzen experimental check-inject` and `injector list`: who puts sidecars into which pods, and why not.
 
-In: objects of a cluster from files (`-f`): webhook configurations, Namespaces, Pods, ConfigMaps; or a local mesh, whose
-own injector stands in for a webhook. Out: tables as istioctl prints them.
+In: objects of a cluster: webhook configurations, Namespaces, Pods, ConfigMaps, from files (`-f`) or from the API server
+of a kubeconfig; or a local mesh, whose own injector stands in for a webhook. Out: tables as istioctl prints them.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from mizzen.cli import options, render, views
+from mizzen.cli import clusters, options, render, views
 from mizzen.cli.flags import Command
 from mizzen.cli.groups import AliasGroup
 from mizzen.diagnose.table import Table
@@ -54,15 +54,17 @@ class _Scene(NamedTuple):
         return [self.objects[key] for key in sorted(self.objects) if key.kind == kind]
 
 
-def _look(manifests: tuple[str, ...], mesh: str) -> _Scene:
+def _look(manifests: tuple[str, ...], mesh: str, kubeconfig: str, context: str) -> _Scene:
     from mizzen.analysis import cluster, injectors
-    from mizzen.cli import analysis_files
+    from mizzen.cli import analysis_files, analysis_live
 
-    if not manifests:
+    live = None if manifests or mesh else analysis_live.read(kubeconfig, context)
+    documents = live.documents if live is not None else ()
+    if not (manifests or documents):
         view = views.View(views.Request(mesh=mesh))
         return _Scene(_with_namespaces(view.contents.objects), [injectors.default_injector(_LOCAL)], True)
-    found = analysis_files.load(manifests, analysis_files.Asked())
-    if found.errors:
+    found = analysis_files.load(manifests, analysis_files.Asked(), cluster=documents)
+    if found.errors and manifests:
         raise MizzenError(found.errors[0])
     objects: dict[Key, Any] = dict(found.objects)
     hooks = [value for key, value in sorted(objects.items()) if key.kind == cluster.MUTATING]
@@ -90,13 +92,22 @@ def _with_namespaces(objects: "Mapping[Key, Any]") -> "dict[Key, Any]":
 @_files
 @options.namespace_option
 @options.mesh_option
-def check_inject(pod: str | None, selector: str, manifests: tuple[str, ...], namespace: str, mesh: str) -> None:
+@clusters.cluster_options
+def check_inject(
+    pod: str | None,
+    selector: str,
+    manifests: tuple[str, ...],
+    namespace: str,
+    mesh: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
     """Tell whether a pod gets a sidecar, from which webhook, and why."""
     from mizzen.analysis import injectors
 
     if bool(pod) == bool(selector):
         raise MizzenError("check-inject requires either a pod name or labels (-l)")
-    scene = _look(manifests, mesh)
+    scene = _look(manifests, mesh, kubeconfig, context)
     if not scene.hooks:
         raise MizzenError("no Istio injection hooks present.")
     if selector:
@@ -148,11 +159,12 @@ def injector() -> None:
 @injector.command("list", cls=Command)
 @_files
 @options.mesh_option
-def list_injectors(manifests: tuple[str, ...], mesh: str) -> None:
+@clusters.cluster_options
+def list_injectors(manifests: tuple[str, ...], mesh: str, kubeconfig: str, context: str) -> None:
     """List the namespaces that are injected, and the hooks that do it."""
     from mizzen.analysis import injectors
 
-    scene = _look(manifests, mesh)
+    scene = _look(manifests, mesh, kubeconfig, context)
     spaces = injectors.list_spaces(scene.namespaces, scene.pods, scene.hooks)
     if spaces:
         columns = ("NAMESPACE", "ISTIO-REVISION", "POD-REVISIONS")
