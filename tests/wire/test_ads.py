@@ -162,6 +162,22 @@ async def test_a_rejection_is_known_and_keeps_nobody_else_waiting(delta):
     assert REGISTRY.get_sample_value("pilot_xds_lds_reject", series) is None
 
 
+async def test_a_rejection_stays_known_while_another_stream_of_the_same_proxy_has_it_too():
+    async with serve(MESH) as serving, Client(serving.target) as one:
+        async with Client(serving.target) as other:
+            for client in (one, other):
+                await client.subscribe(LISTENER)
+                await client.read_acked()
+            serving.set(LISTENER, "l", "2")
+            for client in (one, other):
+                await client.nack(await client.read(), "no")
+            series = {"node": serving.discovery.connections.find("app-0").proxy.id, "err": "Internal"}
+            await eventually(lambda: REGISTRY.get_sample_value("pilot_xds_lds_reject", series) == 2)
+        await eventually(lambda: REGISTRY.get_sample_value("pilot_xds_lds_reject", series) != 2)
+        assert REGISTRY.get_sample_value("pilot_xds_lds_reject", series) == 1
+    await eventually(lambda: REGISTRY.get_sample_value("pilot_xds_lds_reject", series) is None)
+
+
 async def test_a_mesh_that_cannot_be_compiled_for_some_still_serves_the_others():
     async with (
         serve([*MESH, (CLUSTER, "ns/shop/x", "1")]) as serving,

@@ -87,20 +87,41 @@ def count_rejections() -> float:
     return REJECTS.total()
 
 
-def count_rejection(type_url: str, node: str, error: str) -> None:
-    """One response was rejected, by that proxy and with that code."""
-    word = kinds.short_name(type_url)
-    REJECTS.labels(word).inc()
-    if word in _REJECTS_OF:
-        _REJECTS_OF[word].labels(node, error).inc()
-        _rejections.setdefault(node, set()).add((word, error))
+_rejections: dict[tuple[str, str, str], int] = {}
+"""Type, node and code of every series there is, with what connected streams have added to it."""
 
 
-_rejections: dict[str, set[tuple[str, str]]] = {}
-"""The series of proxies that have rejected something."""
+class Rejections:
+    """What one stream's client has rejected. It goes with the stream; what another stream of the same proxy has added
+    to the same series stays: there are no more series than connected proxies need."""
+
+    __slots__ = ("_counted", "_node")
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._counted: dict[tuple[str, str, str], int] = {}
+
+    def count(self, type_url: str, error: str) -> None:
+        """One response was rejected, with that code."""
+        word = kinds.short_name(type_url)
+        REJECTS.labels(word).inc()
+        if word in _REJECTS_OF:
+            series = (word, self._node, error)
+            self._counted[series] = self._counted.get(series, 0) + 1
+            _add(series, 1)
+
+    def forget(self) -> None:
+        """The stream has ended."""
+        for series, count in self._counted.items():
+            _add(series, -count)
+        self._counted.clear()
 
 
-def forget_rejections(node: str) -> None:
-    """A proxy is gone, and its series with it: their number is that of connected proxies at most."""
-    for word, error in _rejections.pop(node, ()):
-        _REJECTS_OF[word].remove(node, error)
+def _add(series: tuple[str, str, str], count: int) -> None:
+    word, *labels = series
+    total = _rejections.pop(series, 0) + count
+    if total:
+        _rejections[series] = total
+        _REJECTS_OF[word].labels(*labels).set(total)
+    else:
+        _REJECTS_OF[word].remove(*labels)

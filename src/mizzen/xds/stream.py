@@ -56,6 +56,7 @@ class Stream:
         "_pending",
         "_proxy",
         "_receiver",
+        "_rejections",
         "_roots",
         "_session",
         "_take_health",
@@ -84,6 +85,7 @@ class Stream:
         self._throttle = throttle
         self._pace = pace
         self._take_health = take_health
+        self._rejections = metrics.Rejections(proxy.id)
         self._followed: dict[str, tuple[Asks, tuple[Followed, ...]]] = {}
         self._pending: Push | None = None
         self._unfinished: Push | None = None
@@ -108,7 +110,7 @@ class Stream:
                 raise failures[0] from None
             _log.debug("ADS: %s went away in the middle of a response", self._id)
         finally:
-            metrics.forget_rejections(self._proxy.id)
+            self._rejections.forget()
 
     def close(self) -> None:
         """End the stream."""
@@ -174,7 +176,7 @@ class Stream:
 
     def _report_rejection(self, request: Request) -> None:
         error = request.rejection.code_name if request.rejection is not None else ""
-        metrics.count_rejection(request.type_url, self._proxy.id, error)
+        self._rejections.count(request.type_url, error)
         word = kinds.short_name(request.type_url).upper()
         _log.warning("ADS:%s: ACK ERROR %s %s", word, self._id, request.rejection)
 
