@@ -14,6 +14,7 @@ from mizzen.analysis.settings import settings
 from mizzen.api.kube.pods import Pod, PodTemplate
 from mizzen.api.meta import Key, LabelSelector
 from mizzen.incremental import Engine, Index, query
+from mizzen.model import objects
 from mizzen.model.proxy import Labels
 from mizzen.model.workloads import freeze
 
@@ -21,26 +22,10 @@ _EVERYWHERE = "default"
 """A namespace that every cluster has. Those of Kubernetes itself count for nothing (golden security/authz-sources)."""
 TEMPLATE_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
 
-_all: dict[str, Index] = {}
-_in_namespace: dict[str, Index] = {}
-
-
-def _index(known: dict[str, Index], kind: str, name: str) -> Index:
-    index = known.get(kind)
-    if index is None:
-        group = (lambda _key, _value: ((),)) if name == "all" else (lambda key, _value: (key[1],))
-        index = known[kind] = Index(kind, name, group)
-    return index
-
-
-def keys(db: Engine, kind: str) -> tuple[Key, ...]:
-    """The objects of a kind, by namespace and name."""
-    return tuple(Key(*key) for key in db.lookup(_index(_all, kind, "all"), ()))
-
-
-def keys_in(db: Engine, kind: str, namespace: str) -> tuple[Key, ...]:
-    """The objects of a kind in a namespace, by name."""
-    return tuple(Key(*key) for key in db.lookup(_index(_in_namespace, kind, "namespace"), namespace))
+keys = objects.of_kind
+"""The objects of a kind, by namespace and name."""
+keys_in = objects.in_namespace
+"""The objects of a kind in a namespace, by name."""
 
 
 def values(db: Engine, kind: str) -> Iterator[tuple[Key, Any]]:
@@ -51,7 +36,7 @@ def values(db: Engine, kind: str) -> Iterator[tuple[Key, Any]]:
 
 def exists(db: Engine, kind: str) -> bool:
     """Whether there is any object of a kind."""
-    return bool(db.lookup(_index(_all, kind, "all"), ()))
+    return bool(keys(db, kind))
 
 
 # -- labels ---------------------------------------------------------------------------------------------------------

@@ -12,11 +12,9 @@ from mizzen.diagnose.access_logs.groups import Group
 from mizzen.diagnose.access_logs.subjects import Subject
 from mizzen.diagnose.trace import names as addresses
 from mizzen.diagnose.trace.world import Workload, World
-from mizzen.incremental import Index
-from mizzen.model import mesh, names, policies, workloads
+from mizzen.model import mesh, names, objects, policies, workloads
 
 _KINDS = ("VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "PeerAuthentication", "EnvoyFilter")
-_indexes = {kind: Index(kind, "all blamed", lambda _key, _object: ((),)) for kind in _KINDS}
 _ACTIONS = {"authorizer-denies": "CUSTOM", "authorizer-fails": "CUSTOM", "denied-by-default": "ALLOW"}
 _WORDS = {
     "fault-abort": "abort=Abort",
@@ -40,9 +38,8 @@ def find(world: World, kind: str, group: Group) -> Iterator[Key]:
             yield key
     elif kind in ("AuthorizationPolicy", "RequestAuthentication"):
         yield from _policies(world, kind, group)
-    elif kind in _indexes and world.db is not None:
-        keys = [Key(*found) for found in world.db.lookup(_indexes[kind], ())]
-        fitting = [key for key in keys if _concerns(world, key, group)]
+    elif kind in _KINDS and world.db is not None:
+        fitting = [key for key in objects.of_kind(world.db, kind) if _concerns(world, key, group)]
         yield from sorted(fitting, key=lambda key: (not _says(world, key, group), key))
 
 

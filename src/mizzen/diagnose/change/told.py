@@ -16,8 +16,8 @@ from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.diagnose import nodes, references
 from mizzen.diagnose.dump import Json
 from mizzen.diagnose.snapshot import print_set
-from mizzen.incremental import Engine, Index
-from mizzen.model import mesh, proxy, workloads
+from mizzen.incremental import Engine
+from mizzen.model import mesh, objects, proxy, workloads
 
 Dialect = Literal["istio", "envoy"]
 Names = frozenset[str]
@@ -26,7 +26,6 @@ BY_NAME = (resource.ROUTE, resource.ENDPOINT, resource.EXTENSION, resource.SECRE
 """The types that Envoy asks for by name."""
 _EVERYTHING = (resource.CLUSTER, resource.LISTENER)
 _REVISION = "controller-revision-hash"
-_pods = Index("Pod", "all compared", lambda _key, _pod: ((),))
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,10 +91,10 @@ def read(db: Engine, reader: Reader, dialect: Dialect, before: Mapping[str, "Tol
 
 def pods(db: Engine) -> Iterator[tuple[Key, Pod]]:
     """All pods, by key."""
-    for key in sorted(db.lookup(_pods, ())):
-        pod: Pod | None = db.input(Key(*key))
+    for key in sorted(objects.of_kind(db, "Pod")):
+        pod: Pod | None = db.input(key)
         if pod is not None:
-            yield Key(*key), pod
+            yield key, pod
 
 
 def twins(db: Engine) -> dict[str, tuple[str, ...]]:

@@ -16,12 +16,11 @@ from mizzen.diagnose import nodes
 from mizzen.diagnose.describe import pods, services, told
 from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.dump import Dump
-from mizzen.incremental import Engine, Index
+from mizzen.incremental import Engine
+from mizzen.model import objects
 
 _INGRESS = ("istio", "ingressgateway")
 _USUAL = {"http": 80, "https": 443}
-
-_pods = Index("Pod", "for descriptions", lambda _key, _pod: ((),))
 
 
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +42,7 @@ class _Exposure(msgspec.Struct, frozen=True):
 
 def describe_exposure(db: Engine, subjects: Sequence[Subject], outside: Outside) -> list[str]:
     """Every address with the VirtualServices behind it; why there is none, if there is no gateway at all."""
-    gateways = [pod for key in db.lookup(_pods, ()) if _is_gateway(pod := db.input(key))]
+    gateways = [pod for key in objects.of_kind(db, "Pod") if _is_gateway(pod := db.input(key))]
     described = {key_of(pod) for subject in subjects for pod in subject.pods}
     gateways = [pod for pod in gateways if pods.runs(pod) and key_of(pod) not in described]
     if not gateways:

@@ -12,18 +12,16 @@ from mizzen.api.networking.virtual_service import VirtualService
 from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.describe.text import name_in
 from mizzen.diagnose.describe.virtual_services import has_only_http, routes_of
-from mizzen.incremental import Engine, Index
-from mizzen.model import protocols, scope, virtual_services, workloads
+from mizzen.incremental import Engine
+from mizzen.model import objects, protocols, scope, virtual_services, workloads
 from mizzen.model.virtual_services import MESH_GATEWAY, VirtualServiceRef
-
-_all = Index("VirtualService", "for descriptions", lambda _key, _virtual: ((),))
 
 
 def describe_ignored(db: Engine, subject: Subject, port: ServicePort, followed: Sequence[Key]) -> Iterator[str]:
     """Why each of them has no effect on this port."""
     host = subject.host(db)
-    for key in db.lookup(_all, ()):
-        ref = virtual_services.virtual_service_ref(db, Key(*key))
+    for key in objects.of_kind(db, "VirtualService"):
+        ref = virtual_services.virtual_service_ref(db, key)
         if ref is None or ref.key in followed or host not in ref.hosts or MESH_GATEWAY not in ref.gateways:
             continue
         virtual = virtual_services.virtual_service(db, ref.key)

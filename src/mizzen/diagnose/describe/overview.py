@@ -13,11 +13,10 @@ from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.describe.text import RULE
 from mizzen.diagnose.dump import Dump
 from mizzen.diagnose.nodes import PROXY_CONTAINER
-from mizzen.incremental import Engine, Index
+from mizzen.incremental import Engine
+from mizzen.model import objects
 
 _NO_SERVICES = "https://istio.io/docs/setup/kubernetes/additional-setup/requirements/"
-
-_pods_by_namespace = Index("Pod", "of a namespace, for descriptions", lambda key, _pod: (key[1],))
 
 
 def describe_meshed_pod(db: Engine, pod: Pod, source: Dump, outside: Outside) -> Iterator[str]:
@@ -39,7 +38,7 @@ def describe_meshed_pod(db: Engine, pod: Pod, source: Dump, outside: Outside) ->
 def describe_whole_service(db: Engine, service: Service, outside: Outside) -> Iterator[str]:
     """A Service from where its ready pods stand; the proxy of the first of them is looked at."""
     metadata = service.metadata
-    found: list[Pod] = [db.input(key) for key in db.lookup(_pods_by_namespace, metadata.namespace)]
+    found: list[Pod] = [db.input(key) for key in objects.in_namespace(db, "Pod", metadata.namespace)]
     every = [pod for pod in found if services.selects(service, pod)]
     if not every:
         yield f'Service "{metadata.name}" has no pods.'

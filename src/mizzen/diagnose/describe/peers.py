@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from mizzen.api.kube.pods import Pod
 from mizzen.api.policy import PeerAuthentication
 from mizzen.diagnose.describe.text import indent
-from mizzen.incremental import Engine, Index
-from mizzen.model import mesh, policies, workloads
-
-_all = Index("PeerAuthentication", "of all namespaces", lambda key, _policy: (key[1],))
+from mizzen.incremental import Engine
+from mizzen.model import mesh, objects, policies, workloads
 
 
 def describe_peers(db: Engine, pod: Pod) -> Iterator[str]:
@@ -32,7 +30,7 @@ def describe_peers(db: Engine, pod: Pod) -> Iterator[str]:
 def _applied(db: Engine, pod: Pod) -> Iterator[PeerAuthentication]:
     root, own = mesh.root_namespace(db), pod.metadata.namespace
     for namespace in dict.fromkeys((root, own)):
-        for key in db.lookup(_all, namespace):
+        for key in objects.in_namespace(db, "PeerAuthentication", namespace):
             policy: PeerAuthentication = db.input(key)
             selector = policy.spec.selector.match_labels if policy.spec.selector is not None else {}
             # In the root namespace, a policy with a selector is in force nowhere.

@@ -14,16 +14,14 @@ from mizzen.diagnose.describe import destination_rules, ignored, told, virtual_s
 from mizzen.diagnose.describe.subject import Subject
 from mizzen.diagnose.describe.text import INDENT, indent, name_in, quote
 from mizzen.diagnose.dump import Dump
-from mizzen.incremental import Engine, Index
-from mizzen.model import mesh, protocols
+from mizzen.incremental import Engine
+from mizzen.model import mesh, objects, protocols
 from mizzen.model import virtual_services as model_virtual_services
-
-_by_namespace = Index("Service", "for descriptions", lambda key, _service: (key[1],))
 
 
 def find_services(db: Engine, pod: Pod) -> tuple[Service, ...]:
     """The Services that select a pod, by name."""
-    found: list[Service] = [db.input(key) for key in db.lookup(_by_namespace, pod.metadata.namespace)]
+    found: list[Service] = [db.input(key) for key in objects.in_namespace(db, "Service", pod.metadata.namespace)]
     return tuple(each for each in found if selects(each, pod))
 
 

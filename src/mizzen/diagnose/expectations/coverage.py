@@ -19,14 +19,10 @@ from mizzen.diagnose.expectations.seen import Seen
 from mizzen.diagnose.policy_rules import parse_rule
 from mizzen.diagnose.trace.verdict import Cause, Visit
 from mizzen.diagnose.trace.world import World
-from mizzen.incremental import Index
+from mizzen.model import objects
 from mizzen.model.virtual_services import virtual_service, virtual_service_ref
 
 _GATEWAY_API = ("HTTPRoute", "GRPCRoute")
-_virtual_services = Index("VirtualService", "all tested", lambda _key, _value: ((),))
-_policies = Index("AuthorizationPolicy", "all tested", lambda _key, _value: ((),))
-_http_routes = Index("HTTPRoute", "all tested", lambda _key, _value: ((),))
-_grpc_routes = Index("GRPCRoute", "all tested", lambda _key, _value: ((),))
 
 Kind = Literal["route", "rule"]
 
@@ -101,8 +97,7 @@ Candidates = list[tuple[Item, str, tuple[Any, ...]]]
 
 def _routes_of_virtual_services(world: World) -> Iterator[tuple[tuple[str, str, str], Candidates]]:
     assert world.db is not None
-    for found in world.db.lookup(_virtual_services, ()):
-        key = Key(*found)
+    for key in objects.of_kind(world.db, "VirtualService"):
         virtual, ref = virtual_service(world.db, key), virtual_service_ref(world.db, key)
         if virtual is not None and ref is not None and virtual.spec.hosts:
             cause = world.cause(key)
@@ -153,9 +148,8 @@ def _rule_of_route(route: Any, name: str, key: tuple[str, str, str], known: Mapp
 
 def _gateway_api(world: World) -> Iterator[Item]:
     assert world.db is not None
-    for index in (_http_routes, _grpc_routes):
-        for found in world.db.lookup(index, ()):
-            key = Key(*found)
+    for kind in _GATEWAY_API:
+        for key in objects.of_kind(world.db, kind):
             for nth in range(len(world.db.input(key).spec.rules)):
                 yield Item(kind="route", object=world.cause(key), path=f"rules[{nth}]")
 
@@ -165,8 +159,7 @@ def _gateway_api(world: World) -> Iterator[Item]:
 
 def _rules(world: World) -> Iterator[Item]:
     assert world.db is not None
-    for found in world.db.lookup(_policies, ()):
-        key = Key(*found)
+    for key in objects.of_kind(world.db, "AuthorizationPolicy"):
         policy: Any = world.db.input(key)
         if policy.spec.action == "AUDIT" or evaluation.is_dry_run(policy):
             continue

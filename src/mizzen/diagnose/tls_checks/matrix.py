@@ -9,15 +9,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from mizzen.api.meta import Key
 from mizzen.api.networking.virtual_service import VirtualService
 from mizzen.diagnose.tls_checks import checks, gateways, servers
 from mizzen.diagnose.tls_checks.checks import Check
 from mizzen.diagnose.trace.world import Workload, World
-from mizzen.incremental import Index
-from mizzen.model import destination_rules, names, scope, services, workloads
+from mizzen.model import destination_rules, names, objects, scope, services, workloads
 
-_virtual = Index("VirtualService", "all checked", lambda _key, _virtual: ((),))
 _VOLATILE = ("pod-template-hash", "controller-revision-hash", "statefulset.kubernetes.io/pod-name")
 _THE_CLIENT = "the client"
 
@@ -99,8 +96,8 @@ def _source_labels(world: World, pod: Workload) -> object:
 
 def _matches_labels(world: World) -> Iterator[bool]:
     assert world.db is not None
-    for key in world.db.lookup(_virtual, ()):
-        found: VirtualService = world.db.input(Key(*key))
+    for key in objects.of_kind(world.db, "VirtualService"):
+        found: VirtualService = world.db.input(key)
         spec = found.spec
         yield from (bool(match.source_labels) for route in spec.http for match in route.match)
         yield from (bool(match.source_labels) for route in spec.tls for match in route.match)

@@ -13,9 +13,9 @@ from mizzen.api.kube.services import EndpointSlice, Service
 from mizzen.api.meta import Key
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.incremental import Index
+from mizzen.model import objects
 from mizzen.model.names import is_ip, service_host
 
-_services = Index("Service", "all traced", lambda _key, _service: ((),))
 _slices = Index(
     "EndpointSlice", "service traced", lambda key, item: ((key[1], item.metadata.labels.get(SERVICE_NAME, "")),)
 )
@@ -97,10 +97,10 @@ def _spellings(world: World, pod: Workload | None, name: str) -> tuple[str, ...]
 def services(world: World) -> Iterator[tuple[Key, Service]]:
     """All Services."""
     if world.db is not None:
-        for key in world.db.lookup(_services, ()):
-            found: Service | None = world.db.input(Key(*key))
+        for key in objects.of_kind(world.db, "Service"):
+            found: Service | None = world.db.input(key)
             if found is not None:
-                yield Key(*key), found
+                yield key, found
 
 
 def _service(world: World, host: str) -> tuple[Key, Service] | None:

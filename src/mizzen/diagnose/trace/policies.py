@@ -20,10 +20,9 @@ from mizzen.diagnose.authorization.workload import ProviderKind, Workload
 from mizzen.diagnose.trace.hop import Hop
 from mizzen.diagnose.trace.request import Message
 from mizzen.diagnose.trace.verdict import Answer
-from mizzen.incremental import Engine, Index
-from mizzen.model import mesh
+from mizzen.incremental import Engine
+from mizzen.model import mesh, objects
 
-_policies = Index("AuthorizationPolicy", "all traced", lambda _key, _policy: ((),))
 _GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
 _GATEWAY_GROUP = "gateway.networking.k8s.io"
 
@@ -33,7 +32,7 @@ def corroborate(hop: Hop, message: Message | None, claims: Any, denied: Answer |
     db = hop.world.db
     if db is None:
         return
-    found: list[AuthorizationPolicy] = [db.input(key) for key in db.lookup(_policies, ())]
+    found: list[AuthorizationPolicy] = [db.input(key) for key in objects.of_kind(db, "AuthorizationPolicy")]
     if not found:
         return
     decision = evaluation.decide(found, _workload(hop, db), _request(hop, message, claims))

@@ -18,12 +18,11 @@ from mizzen.compile import snapshot as compiled
 from mizzen.diagnose import dump, nodes, snapshot
 from mizzen.diagnose.trace import capture
 from mizzen.diagnose.trace.world import Holdings, Place, Workload, World
-from mizzen.incremental import Engine, Index
-from mizzen.model import mesh, proxy, proxy_configs, workloads
+from mizzen.incremental import Engine
+from mizzen.model import mesh, objects, proxy, proxy_configs, workloads
 
 _PROBERS = "ISTIO_KUBE_APP_PROBERS"
 _AGENT_PORTS = (15020, 15021)
-_pods = Index("Pod", "all traced", lambda _key, _pod: ((),))
 
 
 def of_objects(
@@ -36,8 +35,8 @@ def of_objects(
     """The world of these objects."""
     pods: dict[str, Pod] = {}
     found = []
-    for key in db.lookup(_pods, ()):
-        pod: Pod | None = db.input(Key(*key))
+    for key in objects.of_kind(db, "Pod"):
+        pod: Pod | None = db.input(key)
         if pod is None or not workloads.pod_addresses(pod):
             continue
         workload = _workload(db, pod)

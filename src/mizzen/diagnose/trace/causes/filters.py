@@ -7,10 +7,7 @@ the most of those words.
 from mizzen.api.meta import Key
 from mizzen.api.networking.envoy_filter import EnvoyFilter
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
-from mizzen.incremental import Index
-from mizzen.model import mesh
-
-_filters = Index("EnvoyFilter", "all traced", lambda _key, _filter: ((),))
+from mizzen.model import mesh, objects
 
 
 def rate_limited(case: Case) -> Found:
@@ -27,12 +24,12 @@ def _patching(case: Case, subject: str, *words: str) -> Key | None:
     server = case.pod(case.answer.side)
     spaces = ("" if server is None else server.namespace, mesh.root_namespace(case.db))
     found: list[tuple[int, tuple[float, str, str], Key]] = []
-    for key in case.db.lookup(_filters, ()):
-        written: EnvoyFilter = case.db.input(Key(*key))
+    for key in objects.of_kind(case.db, "EnvoyFilter"):
+        written: EnvoyFilter = case.db.input(key)
         selector = written.spec.workload_selector
         applies = server is None or (key[1] in spaces and (selector is None or selects(selector.labels, server.labels)))
         text = str(written.spec)
         if applies and subject in text:
             fitting = sum(word in text for word in words if word)
-            found.append((-fitting, written.metadata.age_order, Key(*key)))
+            found.append((-fitting, written.metadata.age_order, key))
     return min(found)[2] if found else None

@@ -10,17 +10,14 @@ from mizzen.diagnose.trace import virtual_hosts
 from mizzen.diagnose.trace.causes.found import Case, Found, selects
 from mizzen.diagnose.trace.causes.hosts import bound_virtual_services, full_name, unknown_host
 from mizzen.diagnose.trace.world import Workload
-from mizzen.incremental import Index
-from mizzen.model import mesh, services
+from mizzen.model import mesh, objects, services
 from mizzen.model import names as forms
 from mizzen.model.virtual_services import MESH_GATEWAY, VirtualServiceRef
-
-_gateways = Index("Gateway", "all traced", lambda _key, _gateway: ((),))
 
 
 def all_gateways(case: Case) -> list[tuple[Key, Gateway]]:
     """All Gateways that users wrote."""
-    return [(Key(*key), case.db.input(Key(*key))) for key in case.db.lookup(_gateways, ())]
+    return [(key, case.db.input(key)) for key in objects.of_kind(case.db, "Gateway")]
 
 
 def no_route(case: Case) -> Found:

@@ -11,13 +11,8 @@ from mizzen.diagnose.trace import names
 from mizzen.diagnose.trace.causes import pods
 from mizzen.diagnose.trace.causes.found import Case, Found
 from mizzen.diagnose.trace.world import Workload
-from mizzen.incremental import Index
-from mizzen.model import destination_rules, mesh, scope, services, virtual_services
+from mizzen.model import destination_rules, mesh, objects, scope, services, virtual_services
 from mizzen.model import names as forms
-
-_virtual = Index("VirtualService", "all traced", lambda _key, _virtual: ((),))
-
-_rules = Index("DestinationRule", "all traced", lambda _key, _rule: ((),))
 
 _REGISTRY = "add a ServiceEntry for the host, or set outboundTrafficPolicy to ALLOW_ANY"
 
@@ -79,7 +74,7 @@ def _missing_subset(case: Case, key: forms.SubsetKey, client: Workload, known: s
 
 def _hidden_rule(case: Case, key: forms.SubsetKey, client: Workload, known: services.Service) -> Found | None:
     """A rule with the subset that the client does not go by."""
-    for written in case.db.lookup(_rules, ()):
+    for written in objects.of_kind(case.db, "DestinationRule"):
         for rule in destination_rules.merged_rules(case.db, written[1], key.host):
             if rule.subset(key.subset) is None:
                 continue
@@ -175,6 +170,6 @@ def unknown_name(case: Case) -> Found:
 
 def bound_virtual_services(case: Case, host: str) -> list[virtual_services.VirtualServiceRef]:
     """The VirtualServices that speak for a host, bound to whatever; those that name it itself first."""
-    found = (virtual_services.virtual_service_ref(case.db, Key(*key)) for key in case.db.lookup(_virtual, ()))
+    found = (virtual_services.virtual_service_ref(case.db, key) for key in objects.of_kind(case.db, "VirtualService"))
     refs = [r for r in found if r is not None and any(forms.matches(h, host) for h in r.hosts)]
     return sorted(refs, key=lambda r: (host not in r.hosts, r.age_order))
