@@ -192,6 +192,34 @@ def _serving(host: str, content: bytes) -> Iterator[str]:
         server.server_close()
 
 
+def test_machines_register_themselves_and_say_how_they_are(mesh: Mesh, plane: Plane) -> None:
+    group = {
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "WorkloadGroup",
+        "metadata": {"name": "machines", "namespace": "shop"},
+        "spec": {"template": {"serviceAccount": "machine"}, "metadata": {"labels": {"app": "machine"}}},
+    }
+    mesh.apply(group, "workloadgroups")
+    probe = {"httpGet": {"path": "/healthy", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
+    settings = {"ISTIO_META_AUTO_REGISTER_GROUP": "machines", **DIALECT}
+    machine = mesh.workload("machine-1", "machine", proxy_config={"readinessProbe": probe}, **settings)
+    machine.start_istio_agent()
+
+    def health() -> dict[str, str]:
+        path = "/apis/networking.istio.io/v1/namespaces/shop/workloadentries"
+        entries = [
+            one for one in mesh.bed.call("GET", path)["items"] if one["spec"]["address"] == machine.place.address
+        ]
+        conditions = [one for entry in entries for one in entry.get("status", {}).get("conditions", ())]
+        return {one["type"]: one["status"] for one in conditions}
+
+    eventually_blocking(lambda: health().get("Healthy") == "True", 60, every=0.2)
+    assert machine.application is not None
+    machine.application.kill()
+    eventually_blocking(lambda: health().get("Healthy") == "False", 60, every=0.2)
+    machine.end_sidecar()
+
+
 def test_nothing_is_refused_and_everybody_is_in_step(web: Workload, cart: Workload, plane: Plane) -> None:
     assert "ACK ERROR" not in plane.process.log
     code, text = plane.get("/debug/syncz", "monitoringAddr")

@@ -11,7 +11,7 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import istio_programs
@@ -37,6 +37,7 @@ from mizzen.install.values import lay_over
 from mizzen.local.pods import containers, volumes
 
 NAMESPACE = "shop"
+ROOTS = "istio-ca-root-cert"
 APP = pathlib.Path(__file__).with_name("interop_app.py")
 _MACHINE = containers.Machine(cpus=1, memory_bytes=1 << 30)
 _PLURALS = {
@@ -53,6 +54,7 @@ class Workload:
     def __init__(self, mesh: "Mesh", name: str, injected: PodObject, place: Pod) -> None:
         self._mesh, self.name, self.injected, self.place = mesh, name, injected, place
         self.sidecar: Process | None = None
+        self.application: Process | None = None
 
     def container(self, name: str) -> Container:
         spec = self.injected.spec
@@ -148,7 +150,7 @@ class Mesh:
 
     def lookup(self, key: Any) -> Any:
         """What volumes ask for: the roots that a control plane has told everybody."""
-        if key.kind != "ConfigMap":
+        if (key.kind, key.name) != ("ConfigMap", ROOTS):
             return None
         path = f"/api/v1/namespaces/{key.namespace}/configmaps/{key.name}"
         return msgspec.convert(eventually_blocking(lambda: self.find(path), 60, every=0.2), ConfigMap, strict=False)
@@ -174,8 +176,15 @@ class Mesh:
         """The cluster's address of a Service."""
         return str(self.bed.call("GET", f"/api/v1/namespaces/{NAMESPACE}/services/{host}")["spec"]["clusterIP"])
 
-    def workload(self, name: str, app: str, config: InjectionConfig | None = None, **proxy_metadata: str) -> Workload:
-        """A pod of an application, injected, with its Service."""
+    def workload(
+        self,
+        name: str,
+        app: str,
+        config: InjectionConfig | None = None,
+        proxy_config: Mapping[str, Any] | None = None,
+        **proxy_metadata: str,
+    ) -> Workload:
+        """A pod of an application, injected, with its Service; the proxy config is what its annotation says."""
         place = self.network.pod(name)
         place.name_hosts({HOST: self.network.host, f"istiod-mizzen.{HOST.partition('.')[2]}": self.network.other})
         settings = {
@@ -183,6 +192,7 @@ class Mesh:
             "concurrency": 1,
             "terminationDrainDuration": "1s",
             "proxyMetadata": proxy_metadata,
+            **(proxy_config or {}),
         }
         probe = {"httpGet": {"path": "/healthy", "port": 80}}
         raw: dict[str, Any] = {
@@ -209,7 +219,7 @@ class Mesh:
         injected = msgspec.convert({**outcome.pod, "status": status}, PodObject, dec_hook=decode_scalar)
         made = self.workloads[name] = Workload(self, name, injected, place)
         made.lay_volumes()
-        place.start(sys.executable, APP, "serve", 80, name, log="application")
+        made.application = place.start(sys.executable, APP, "serve", 80, name, log="application")
         self.apply(service(NAMESPACE, app))
         return made
 
