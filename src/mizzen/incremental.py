@@ -20,6 +20,8 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 from mizzen.tables import Entry, Tables
+
+# Whoever asks an engine knows this module alone: these two stand in the engine's own signatures.
 from mizzen.tables import Index as Index
 from mizzen.tables import Key as Key
 
