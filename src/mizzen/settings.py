@@ -15,74 +15,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
 
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_WORDS = {"1": True, "t": True, "true": True, "yes": True, "on": True}
-_WORDS |= {"0": False, "f": False, "false": False, "no": False, "off": False}
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of a Go duration (`1h30m`, `100ms`, `0`); negative ones are refused."""
-    if text.strip() == "0":
-        return 0.0
-    parts = list(_DURATION.finditer(text.strip()))
-    if not parts or "".join(part.group() for part in parts) != text.strip():
-        raise ValueError(f"{text!r} is not a duration such as 100ms, 10s or 24h")
-    return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
-
-
-def parse_bool(text: str) -> bool:
-    """A boolean by word; anything else is refused, so that `flase` never counts as true."""
-    try:
-        return _WORDS[text.strip().lower()]
-    except KeyError:
-        raise ValueError(f"{text!r} is neither true nor false") from None
-
-
-def _parse_bool_or_auto(text: str) -> bool | None:
-    return None if text.strip().lower() == "auto" else parse_bool(text)
-
-
-def _parse_count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(f"{text!r} is negative")
-    return number
-
-
-def _parse_rate(text: str) -> float:
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise ValueError(f"{text!r} is not a positive number")
-    return number
-
-
-def _parse_percentage(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 100:
-        raise ValueError(f"{text!r} is not between 0 and 100")
-    return number
-
-
-def _parse_ratio(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 1:
-        raise ValueError(f"{text!r} is not between 0 and 1")
-    return number
-
-
-def _parse_names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
-def _parse_network(text: str) -> Network:
-    return ipaddress.ip_network(text.strip(), strict=False)
-
-
-def _parse_networks(text: str) -> tuple[Network, ...]:
-    return tuple(ipaddress.ip_network(name, strict=False) for name in _parse_names(text))
+from mizzen import words
 
 
 class Variable(NamedTuple):
@@ -99,34 +32,34 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 class Push(Group, frozen=True, kw_only=True):
     """When and how widely changes are pushed."""
 
-    debounce_after: Annotated[float, Variable("PILOT_DEBOUNCE_AFTER", parse_duration)] = 0.1
+    debounce_after: Annotated[float, Variable("PILOT_DEBOUNCE_AFTER", words.parse_duration)] = 0.1
     """Seconds without a change after which collected changes are pushed."""
-    debounce_max: Annotated[float, Variable("PILOT_DEBOUNCE_MAX", parse_duration)] = 10.0
+    debounce_max: Annotated[float, Variable("PILOT_DEBOUNCE_MAX", words.parse_duration)] = 10.0
     """Seconds that a change waits at most while others keep coming."""
-    debounce_endpoints: Annotated[bool, Variable("PILOT_ENABLE_EDS_DEBOUNCE", parse_bool)] = True
+    debounce_endpoints: Annotated[bool, Variable("PILOT_ENABLE_EDS_DEBOUNCE", words.parse_bool)] = True
     """Whether changes of endpoints alone wait too."""
-    throttle: Annotated[int, Variable("PILOT_PUSH_THROTTLE", _parse_count)] = 0
+    throttle: Annotated[int, Variable("PILOT_PUSH_THROTTLE", words.parse_count)] = 0
     """Streams that are pushed to at once; 0 chooses by the number of CPUs."""
 
 
 class Xds(Group, frozen=True, kw_only=True):
     """The discovery servers."""
 
-    max_requests_per_second: Annotated[float, Variable("PILOT_MAX_REQUESTS_PER_SECOND", _parse_rate)] = 0.0
+    max_requests_per_second: Annotated[float, Variable("PILOT_MAX_REQUESTS_PER_SECOND", words.parse_rate)] = 0.0
     """New streams a second; 0 chooses by the number of CPUs."""
-    identity_check: Annotated[bool, Variable("PILOT_ENABLE_XDS_IDENTITY_CHECK", parse_bool)] = True
+    identity_check: Annotated[bool, Variable("PILOT_ENABLE_XDS_IDENTITY_CHECK", words.parse_bool)] = True
     """Whether a node's namespace and service account must agree with its credentials."""
-    authenticate: Annotated[bool, Variable("XDS_AUTH", parse_bool)] = True
+    authenticate: Annotated[bool, Variable("XDS_AUTH", words.parse_bool)] = True
     """Whether streams on the secure ports need credentials."""
-    authenticate_plaintext: Annotated[bool, Variable("XDS_AUTH_PLAINTEXT", parse_bool)] = False
+    authenticate_plaintext: Annotated[bool, Variable("XDS_AUTH_PLAINTEXT", words.parse_bool)] = False
     """Whether streams on the plain port need a token as well."""
-    keepalive_interval: Annotated[float, Variable("GRPC_KEEPALIVE_INTERVAL", parse_duration)] = 30.0
+    keepalive_interval: Annotated[float, Variable("GRPC_KEEPALIVE_INTERVAL", words.parse_duration)] = 30.0
     """Seconds of silence after which a peer is pinged."""
-    keepalive_timeout: Annotated[float, Variable("GRPC_KEEPALIVE_TIMEOUT", parse_duration)] = 10.0
+    keepalive_timeout: Annotated[float, Variable("GRPC_KEEPALIVE_TIMEOUT", words.parse_duration)] = 10.0
     """Seconds that a peer has to answer a ping."""
-    max_streams: Annotated[int, Variable("ISTIO_GPRC_MAXSTREAMS", _parse_count)] = 100_000
+    max_streams: Annotated[int, Variable("ISTIO_GPRC_MAXSTREAMS", words.parse_count)] = 100_000
     """Concurrent streams on one connection. The reference spells the variable so."""
-    max_receive_bytes: Annotated[int, Variable("ISTIO_GPRC_MAXRECVMSGSIZE", _parse_count)] = 4 * 1024 * 1024
+    max_receive_bytes: Annotated[int, Variable("ISTIO_GPRC_MAXRECVMSGSIZE", words.parse_count)] = 4 * 1024 * 1024
     """Bytes of the largest request that is read."""
     max_connection_age: float = 1800.0
     """Seconds after which a stream is asked to reconnect, jittered; 0 means never."""
@@ -141,35 +74,35 @@ class Authority(Group, frozen=True, kw_only=True):
 
     directory: Annotated[str, Variable("ROOT_CA_DIR")] = "./etc/cacerts"
     """Directory of a plugged-in authority: ca-cert.pem, ca-key.pem, root-cert.pem, cert-chain.pem."""
-    default_ttl: Annotated[float, Variable("DEFAULT_WORKLOAD_CERT_TTL", parse_duration)] = 24 * 3600.0
+    default_ttl: Annotated[float, Variable("DEFAULT_WORKLOAD_CERT_TTL", words.parse_duration)] = 24 * 3600.0
     """Seconds that a workload certificate lives when none are asked for."""
-    max_ttl: Annotated[float, Variable("MAX_WORKLOAD_CERT_TTL", parse_duration)] = 90 * 24 * 3600.0
+    max_ttl: Annotated[float, Variable("MAX_WORKLOAD_CERT_TTL", words.parse_duration)] = 90 * 24 * 3600.0
     """Seconds that may be asked for at most."""
-    root_ttl: Annotated[float, Variable("CITADEL_SELF_SIGNED_CA_CERT_TTL", parse_duration)] = 87_600 * 3600.0
+    root_ttl: Annotated[float, Variable("CITADEL_SELF_SIGNED_CA_CERT_TTL", words.parse_duration)] = 87_600 * 3600.0
     """Seconds that a self-signed root lives."""
-    root_key_bits: Annotated[int, Variable("CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE", _parse_count)] = 2048
+    root_key_bits: Annotated[int, Variable("CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE", words.parse_count)] = 2048
     """Size of a self-signed root's RSA key."""
-    root_check_interval: Annotated[float, Variable("CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL", parse_duration)] = (
-        3600.0
-    )
+    root_check_interval: Annotated[
+        float, Variable("CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL", words.parse_duration)
+    ] = 3600.0
     """Seconds between two looks at the root's remaining life."""
     root_grace_percentile: Annotated[
-        float, Variable("CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE", _parse_percentage)
+        float, Variable("CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE", words.parse_percentage)
     ] = 20.0
     """A self-signed root is renewed when this share of its life remains."""
-    root_overlap: Annotated[float, Variable("MIZZEN_ROOT_OVERLAP", parse_duration)] = 0.0
+    root_overlap: Annotated[float, Variable("MIZZEN_ROOT_OVERLAP", words.parse_duration)] = 0.0
     """Seconds between announcing a root and signing under it; 0 waits until all earlier certificates expired."""
-    audiences: Annotated[tuple[str, ...], Variable("TOKEN_AUDIENCES", _parse_names)] = ("istio-ca",)
+    audiences: Annotated[tuple[str, ...], Variable("TOKEN_AUDIENCES", words.parse_names)] = ("istio-ca",)
     """Audiences that a bearer token may name."""
     jwt_rule: Annotated[str, Variable("JWT_RULE")] = ""
     """Tokens of an outside issuer that are believed: JSON with issuer, audiences, jwks_uri or jwks."""
-    custom_hosts: Annotated[tuple[str, ...], Variable("ISTIOD_CUSTOM_HOST", _parse_names)] = ()
+    custom_hosts: Annotated[tuple[str, ...], Variable("ISTIOD_CUSTOM_HOST", words.parse_names)] = ()
     """Further DNS names in the control plane's own certificate."""
     root_config_map: Annotated[str, Variable("PILOT_CA_CERT_CONFIGMAP")] = "istio-ca-root-cert"
     """Name of the ConfigMap in every namespace that holds the roots."""
-    self_signed_in_cacerts: Annotated[bool, Variable("USE_CACERTS_FOR_SELF_SIGNED_CA", parse_bool)] = False
+    self_signed_in_cacerts: Annotated[bool, Variable("USE_CACERTS_FOR_SELF_SIGNED_CA", words.parse_bool)] = False
     """Whether a self-signed root that is made on Kubernetes is kept in the Secret `cacerts`, not `istio-ca-secret`."""
-    node_accounts: Annotated[tuple[str, ...], Variable("CA_TRUSTED_NODE_ACCOUNTS", _parse_names)] = ()
+    node_accounts: Annotated[tuple[str, ...], Variable("CA_TRUSTED_NODE_ACCOUNTS", words.parse_names)] = ()
     """Accounts (`namespace/name`) that may ask for certificates of the pods on their own node."""
     external: Annotated[str, Variable("EXTERNAL_CA")] = ""
     """Who signs for workloads in place of this authority: `ISTIOD_RA_KUBERNETES_API`, or nobody."""
@@ -182,17 +115,17 @@ class Authority(Group, frozen=True, kw_only=True):
 class Agent(Group, frozen=True, kw_only=True):
     """The sidecar's agent."""
 
-    certificate_ttl: Annotated[float, Variable("SECRET_TTL", parse_duration)] = 24 * 3600.0
+    certificate_ttl: Annotated[float, Variable("SECRET_TTL", words.parse_duration)] = 24 * 3600.0
     """Seconds of life that the agent asks for."""
-    renewal_ratio: Annotated[float, Variable("SECRET_GRACE_PERIOD_RATIO", _parse_ratio)] = 0.5
+    renewal_ratio: Annotated[float, Variable("SECRET_GRACE_PERIOD_RATIO", words.parse_ratio)] = 0.5
     """A certificate is renewed when this part of its life remains."""
-    renewal_jitter: Annotated[float, Variable("SECRET_GRACE_PERIOD_RATIO_JITTER", _parse_ratio)] = 0.01
+    renewal_jitter: Annotated[float, Variable("SECRET_GRACE_PERIOD_RATIO_JITTER", words.parse_ratio)] = 0.01
     """The renewal ratio varies by this much either way."""
     key_algorithm: Annotated[str, Variable("ECC_SIGNATURE_ALGORITHM")] = "ECDSA"
     """`ECDSA`, or empty for RSA. Istio's default is RSA; ECDSA costs a hundredth at start-up."""
     key_curve: Annotated[str, Variable("ECC_CURVE")] = "P256"
     """`P256` or `P384`."""
-    rsa_key_bits: Annotated[int, Variable("WORKLOAD_RSA_KEY_SIZE", _parse_count)] = 2048
+    rsa_key_bits: Annotated[int, Variable("WORKLOAD_RSA_KEY_SIZE", words.parse_count)] = 2048
     """Size of an RSA key."""
     ca_address: Annotated[str, Variable("CA_ADDR")] = ""
     """host:port of the certificate service; empty means the discovery address."""
@@ -204,106 +137,114 @@ class Agent(Group, frozen=True, kw_only=True):
     """Name expected in the control plane's certificate; empty means the discovery host."""
     provisioned_certificates: Annotated[str, Variable("PROV_CERT")] = ""
     """Directory of a certificate that the machine already has."""
-    file_mounted_certificates: Annotated[bool, Variable("FILE_MOUNTED_CERTS", parse_bool)] = False
+    file_mounted_certificates: Annotated[bool, Variable("FILE_MOUNTED_CERTS", words.parse_bool)] = False
     """Whether the workload's certificate lies in /etc/certs, so that none is asked for."""
     output_certificates: Annotated[str, Variable("OUTPUT_CERTS")] = ""
     """Directory to which workload certificates are written as files."""
-    delta: Annotated[bool, Variable("ISTIO_DELTA_XDS", parse_bool)] = True
+    delta: Annotated[bool, Variable("ISTIO_DELTA_XDS", words.parse_bool)] = True
     """Whether Envoy speaks delta ADS."""
     dns_address: Annotated[str, Variable("DNS_PROXY_ADDR")] = "localhost:15053"
     """Address of the DNS proxy."""
-    dns_forward_parallel: Annotated[bool, Variable("DNS_FORWARD_PARALLEL", parse_bool)] = False
+    dns_forward_parallel: Annotated[bool, Variable("DNS_FORWARD_PARALLEL", words.parse_bool)] = False
     """Whether all upstream resolvers are asked at once."""
-    drain_duration: Annotated[float, Variable("MINIMUM_DRAIN_DURATION", parse_duration)] = 5.0
+    drain_duration: Annotated[float, Variable("MINIMUM_DRAIN_DURATION", words.parse_duration)] = 5.0
     """Seconds between the start of draining and the first look at active connections."""
-    exit_on_zero_connections: Annotated[bool, Variable("EXIT_ON_ZERO_ACTIVE_CONNECTIONS", parse_bool)] = False
+    exit_on_zero_connections: Annotated[bool, Variable("EXIT_ON_ZERO_ACTIVE_CONNECTIONS", words.parse_bool)] = False
     """Whether the agent waits for the last connection instead of a fixed time."""
-    wasm_insecure_servers: Annotated[tuple[str, ...], Variable("WASM_INSECURE_REGISTRIES", _parse_names)] = ()
+    wasm_insecure_servers: Annotated[tuple[str, ...], Variable("WASM_INSECURE_REGISTRIES", words.parse_names)] = ()
     """Servers of Wasm modules (host or host:port) that may show any certificate, as registries none."""
-    wasm_expiry: Annotated[float, Variable("WASM_MODULE_EXPIRY", parse_duration)] = 24 * 3600.0
+    wasm_expiry: Annotated[float, Variable("WASM_MODULE_EXPIRY", words.parse_duration)] = 24 * 3600.0
     """Seconds after which a Wasm module that nobody wanted is removed."""
-    wasm_purge_interval: Annotated[float, Variable("WASM_PURGE_INTERVAL", parse_duration)] = 3600.0
+    wasm_purge_interval: Annotated[float, Variable("WASM_PURGE_INTERVAL", words.parse_duration)] = 3600.0
     """Seconds between two looks for such modules."""
-    wasm_timeout: Annotated[float, Variable("WASM_HTTP_REQUEST_TIMEOUT", parse_duration)] = 15.0
+    wasm_timeout: Annotated[float, Variable("WASM_HTTP_REQUEST_TIMEOUT", words.parse_duration)] = 15.0
     """Seconds that a request for a Wasm module may take."""
-    wasm_retries: Annotated[int, Variable("WASM_HTTP_REQUEST_MAX_RETRIES", _parse_count)] = 5
+    wasm_retries: Annotated[int, Variable("WASM_HTTP_REQUEST_MAX_RETRIES", words.parse_count)] = 5
     """Further attempts after one that failed."""
 
 
 class Http(Group, frozen=True, kw_only=True):
     """The plain HTTP servers."""
 
-    debug_on_http: Annotated[bool, Variable("ENABLE_DEBUG_ON_HTTP", parse_bool)] = True
+    debug_on_http: Annotated[bool, Variable("ENABLE_DEBUG_ON_HTTP", words.parse_bool)] = True
     """Whether the readiness port serves /debug too."""
-    debug_authorization: Annotated[bool, Variable("ENABLE_DEBUG_ENDPOINT_AUTH", parse_bool)] = True
+    debug_authorization: Annotated[bool, Variable("ENABLE_DEBUG_ENDPOINT_AUTH", words.parse_bool)] = True
     """Whether callers outside the system namespace see only their own namespace."""
-    debug_namespaces: Annotated[tuple[str, ...], Variable("DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES", _parse_names)] = ()
+    debug_namespaces: Annotated[
+        tuple[str, ...], Variable("DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES", words.parse_names)
+    ] = ()
     """Further namespaces that may see everything."""
-    unsafe_administration: Annotated[bool, Variable("UNSAFE_ENABLE_ADMIN_ENDPOINTS", parse_bool)] = False
+    unsafe_administration: Annotated[bool, Variable("UNSAFE_ENABLE_ADMIN_ENDPOINTS", words.parse_bool)] = False
     """Whether debug pages may disturb proxies."""
 
 
 class Injection(Group, frozen=True, kw_only=True):
     """The injection of sidecars."""
 
-    native_sidecars: Annotated[bool | None, Variable("ENABLE_NATIVE_SIDECARS", _parse_bool_or_auto)] = None
+    native_sidecars: Annotated[bool | None, Variable("ENABLE_NATIVE_SIDECARS", words.parse_bool_or_auto)] = None
     """Whether sidecars are init containers that stay; None (`auto`) goes by the nodes' versions."""
 
 
 class Features(Group, frozen=True, kw_only=True):
     """The reference's feature flags that Mizzen carries."""
 
-    dual_stack: Annotated[bool, Variable("ISTIO_DUAL_STACK", parse_bool)] = False
+    dual_stack: Annotated[bool, Variable("ISTIO_DUAL_STACK", words.parse_bool)] = False
     """Whether listeners and endpoints carry addresses of both families."""
-    http10: Annotated[bool, Variable("PILOT_HTTP10", parse_bool)] = False
+    http10: Annotated[bool, Variable("PILOT_HTTP10", words.parse_bool)] = False
     """Whether HTTP/1.0 is accepted."""
-    gateway_statuses: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_STATUS", parse_bool)] = True
+    gateway_statuses: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_STATUS", words.parse_bool)] = True
     """Whether statuses of the Gateway API's objects are written to the API server."""
-    analysis: Annotated[bool, Variable("PILOT_ENABLE_ANALYSIS", parse_bool)] = False
+    analysis: Annotated[bool, Variable("PILOT_ENABLE_ANALYSIS", words.parse_bool)] = False
     """Whether what analysis finds about objects of Istio's kinds is written to their statuses."""
-    object_statuses: Annotated[bool, Variable("PILOT_ENABLE_STATUS", parse_bool)] = False
+    object_statuses: Annotated[bool, Variable("PILOT_ENABLE_STATUS", words.parse_bool)] = False
     """Whether it is written to their statuses that they are in force, or why not."""
-    gateway_deployments: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", parse_bool)] = True
+    gateway_deployments: Annotated[
+        bool, Variable("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", words.parse_bool)
+    ] = True
     """Whether managed Gateways are deployed."""
-    gateway_classes: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER", parse_bool)] = True
+    gateway_classes: Annotated[bool, Variable("PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER", words.parse_bool)] = (
+        True
+    )
     """Whether the GatewayClasses that every installation has are made where they are missing."""
-    allocate_addresses: Annotated[bool, Variable("PILOT_ENABLE_IP_AUTOALLOCATE", parse_bool)] = True
+    allocate_addresses: Annotated[bool, Variable("PILOT_ENABLE_IP_AUTOALLOCATE", words.parse_bool)] = True
     """Whether hosts of ServiceEntries are given virtual addresses."""
-    addresses_v4: Annotated[Network, Variable("PILOT_IP_AUTOALLOCATE_IPV4_PREFIX", _parse_network)] = (
+    addresses_v4: Annotated[words.Network, Variable("PILOT_IP_AUTOALLOCATE_IPV4_PREFIX", words.parse_network)] = (
         ipaddress.ip_network("240.240.0.0/16")
     )
     """Where their IPv4 addresses are from."""
-    addresses_v6: Annotated[Network, Variable("PILOT_IP_AUTOALLOCATE_IPV6_PREFIX", _parse_network)] = (
+    addresses_v6: Annotated[words.Network, Variable("PILOT_IP_AUTOALLOCATE_IPV6_PREFIX", words.parse_network)] = (
         ipaddress.ip_network("2001:2::/48")
     )
     """Where their IPv6 addresses are from."""
-    trace_sampling: Annotated[float, Variable("PILOT_TRACE_SAMPLING", _parse_percentage)] = 1.0
+    trace_sampling: Annotated[float, Variable("PILOT_TRACE_SAMPLING", words.parse_percentage)] = 1.0
     """Per cent of requests that are traced where nothing else says."""
 
 
 class Machines(Group, frozen=True, kw_only=True):
     """Workloads outside Kubernetes that register themselves."""
 
-    register: Annotated[bool, Variable("PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION", parse_bool)] = True
+    register: Annotated[bool, Variable("PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION", words.parse_bool)] = True
     """Whether a proxy that names a WorkloadGroup gets a WorkloadEntry of it."""
-    health: Annotated[bool, Variable("PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS", parse_bool)] = True
+    health: Annotated[bool, Variable("PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS", words.parse_bool)] = True
     """Whether what agents say of their workload's health stands in its WorkloadEntry."""
-    validate_identity: Annotated[bool, Variable("ISTIO_WORKLOAD_ENTRY_VALIDATE_IDENTITY", parse_bool)] = True
+    validate_identity: Annotated[bool, Variable("ISTIO_WORKLOAD_ENTRY_VALIDATE_IDENTITY", words.parse_bool)] = True
     """Whether a proxy must have proved the namespace and the service account of its WorkloadEntry."""
-    grace: Annotated[float, Variable("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", parse_duration)] = 10.0
+    grace: Annotated[float, Variable("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", words.parse_duration)] = 10.0
     """Seconds that a workload has to come back before its WorkloadEntry is removed."""
 
 
 class KeySets(Group, frozen=True, kw_only=True):
     """The key sets (JWKS) of token issuers, which the control plane fetches from where users say."""
 
-    refresh_interval: Annotated[float, Variable("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", parse_duration)] = 1200.0
+    refresh_interval: Annotated[float, Variable("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", words.parse_duration)] = 1200.0
     """Seconds after which a fetched key set is fetched again."""
-    blocked_networks: Annotated[tuple[Network, ...], Variable("BLOCKED_CIDRS_IN_JWKS_URIS", _parse_networks)] = ()
+    blocked_networks: Annotated[
+        tuple[words.Network, ...], Variable("BLOCKED_CIDRS_IN_JWKS_URIS", words.parse_networks)
+    ] = ()
     """Networks that are not called; link-local addresses and those of clouds' metadata never are."""
-    refuse_private: Annotated[bool, Variable("MIZZEN_JWKS_REFUSE_PRIVATE", parse_bool)] = False
+    refuse_private: Annotated[bool, Variable("MIZZEN_JWKS_REFUSE_PRIVATE", words.parse_bool)] = False
     """Whether private and loopback addresses are refused too."""
-    insecure: Annotated[bool, Variable("JWKS_RESOLVER_INSECURE_SKIP_VERIFY", parse_bool)] = False
+    insecure: Annotated[bool, Variable("JWKS_RESOLVER_INSECURE_SKIP_VERIFY", words.parse_bool)] = False
     """Whether any server certificate will do."""
     extra_roots: str = "/cacerts/extra.pem"
     """File of roots that are trusted beside the system's, where it exists."""

@@ -89,11 +89,3 @@ def test_flag_set_to_the_default_of_the_reference_is_silent() -> None:
 )
 def test_variables_that_are_no_flags_are_silent(name: str) -> None:
     assert settings.load({name: "x"})[1] == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("0", 0), ("1h30m", 5400), ("100ms", 0.1), ("1.5s", 1.5), (".5m", 30), ("2us", 2e-6), ("3µs", 3e-6)],
-)
-def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None:
-    assert settings.parse_duration(text) == pytest.approx(seconds)

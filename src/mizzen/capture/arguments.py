@@ -14,7 +14,7 @@ import msgspec
 
 from mizzen.capture.config import EVERYTHING, CaptureConfig, Mode
 from mizzen.errors import UsageError
-from mizzen.settings import parse_bool, parse_duration
+from mizzen.words import parse_bool, parse_duration
 
 PROGRAM = "istio-iptables"
 

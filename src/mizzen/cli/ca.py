@@ -36,12 +36,12 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # generic only in n
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from mizzen import settings
+        from mizzen import words
 
         if isinstance(value, float):
             return value
         try:
-            return settings.parse_duration(str(value))
+            return words.parse_duration(str(value))
         except ValueError as bad:
             self.fail(str(bad), param, ctx)
 

@@ -94,10 +94,10 @@ def port_option(*names: str, help: str, default: int = 0) -> Callable[[F], F]:
 
 def parse_seconds(flag: str, text: str) -> float:
     """The seconds of a duration as Go writes them; what is none is a wrong command line."""
-    from mizzen import settings
+    from mizzen import words
 
     try:
-        return settings.parse_duration(text)
+        return words.parse_duration(text)
     except ValueError as error:
         raise UsageError(f"{flag}: {error}") from error
 

@@ -19,8 +19,8 @@ from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.retries import Chores
 from mizzen.incremental import Engine
 from mizzen.model.entry_addresses import Wish, address_wish, entry_keys
-from mizzen.settings import Network
 from mizzen.sources.kube.source import KubeSource
+from mizzen.words import Network
 
 _WRITES = observe.Counter("mizzen_entry_address_writes", "ServiceEntries to which virtual addresses were written.")
 

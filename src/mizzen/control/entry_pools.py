@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mizzen.api.meta import Key
 from mizzen.model.entry_addresses import Wish
-from mizzen.settings import Network
+from mizzen.words import Network
 
 Plan = tuple[tuple[str, str], ...]
 """Hosts and their addresses, in the order of the hosts."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from mizzen import settings
+from mizzen import words
 from mizzen.errors import DecodeError
 
 ANNOTATION = "proxy.istio.io/config"
@@ -68,12 +68,12 @@ class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def drain_seconds(self) -> float:
         """Seconds that Envoy takes to drain a listener."""
-        return settings.parse_duration(self.drain_duration)
+        return words.parse_duration(self.drain_duration)
 
     @property
     def termination_drain_seconds(self) -> float:
         """Seconds between the order to stop and Envoy's end."""
-        return settings.parse_duration(self.termination_drain_duration)
+        return words.parse_duration(self.termination_drain_duration)
 
 
 def parse_proxy_config(*texts: str) -> ProxyConfig:
@@ -83,8 +83,8 @@ def parse_proxy_config(*texts: str) -> ProxyConfig:
         merged = _merge(merged, _parse_object(text))
     try:
         config = msgspec.convert({**merged, "raw": merged}, ProxyConfig, strict=False)
-        settings.parse_duration(config.drain_duration)
-        settings.parse_duration(config.termination_drain_duration)
+        words.parse_duration(config.drain_duration)
+        words.parse_duration(config.termination_drain_duration)
     except (msgspec.ValidationError, ValueError) as bad:
         raise DecodeError(str(bad), "ProxyConfig") from bad
     return config
