@@ -38,6 +38,15 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def _said(body: bytes) -> dict[str, Any]:
+    """What a refusal says; a path that nobody serves is refused in plain text."""
+    try:
+        found: dict[str, Any] = json.loads(body)
+    except ValueError:
+        found = {"message": body.decode(errors="replace").strip()}
+    return found
+
+
 class Answer(Exception):
     """The server's refusal of a call."""
 
@@ -118,7 +127,7 @@ class Bed:
                 result: dict[str, Any] = json.load(answer)
                 return result
         except urllib.error.HTTPError as error:
-            raise Answer(error.code, json.loads(error.read() or b"{}")) from None
+            raise Answer(error.code, _said(error.read())) from None
 
     def lines(self, path: str) -> Iterator[bytes]:
         """The lines of an answer that goes on for a while, such as a watch."""
