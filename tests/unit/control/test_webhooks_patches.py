@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kube_webhooks import apply_patch
 
@@ -34,6 +34,7 @@ def _sorted(value: Any) -> Any:
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
+@settings(deadline=None)
 @given(plain, plain)
 def test_any_two_documents(before: Any, after: Any) -> None:
     kept = copy.deepcopy(before)
@@ -41,11 +42,13 @@ def test_any_two_documents(before: Any, after: Any) -> None:
     assert before == kept
 
 
+@settings(deadline=None)
 @given(named, named)
 def test_lists_of_named_items(before: Any, after: Any) -> None:
     assert _equals(apply_patch(before, list(diff(before, after))), after)
 
 
+@settings(deadline=None)
 @given(plain)
 def test_what_is_equal_needs_nothing(document: Any) -> None:
     assert list(diff(document, copy.deepcopy(document))) == []
