@@ -91,6 +91,16 @@ def test_without_v_it_is_the_classic_wide_table(plane: str) -> None:
     ]
 
 
+def test_what_a_control_plane_no_longer_hears_is_told_beside_the_table(plane: str) -> None:
+    silent = [{"name": "kubernetes", "ageSeconds": 75.2, "troubles": ["refused"]}, {"name": "files", "ageSeconds": 0}]
+    pages = {"/debug/syncz": json.dumps(SYNCZ).encode(), "/debug/sources": json.dumps(silent).encode()}
+    with on_port(Answers(pages)) as address:
+        result = cli_runs.run("proxy-status", "--monitoring", address)
+    warning = f"! {address} has heard nothing from kubernetes for 75s; what it sends is from then: refused\n"
+    assert (result.exit_code, result.stderr) == (0, warning)
+    assert result.stdout.replace(address, plane) == ps("--monitoring", plane), "columns are as ever"
+
+
 def test_v_0_is_condensed(plane: str) -> None:
     assert cells(ps("--monitoring", plane, "-v", "0", "-n", "shop")) == [
         ["NAME", "CLUSTER", "ISTIOD", "VERSION", "SUBSCRIBED TYPES"],

@@ -2,7 +2,8 @@
 
 In: the control planes of a local mesh, or those named by flags. Out: without `-v` the classic wide table, with `-v 0`
 the condensed one, with `-v 1` all resource types; with a proxy's name the difference between what the control plane
-would send it now and what its Envoy holds; with `--explain` why what is not in step is so.
+would send it now and what its Envoy holds; with `--explain` why what is not in step is so. On stderr a warning where
+what a control plane sends has become old, since it hears nothing from where it has its objects.
 """
 
 import datetime
@@ -58,6 +59,9 @@ def _list(planes: Sequence[Plane], *, verbosity: int | None, output: str, namesp
     from mizzen.diagnose import sync
 
     answers = [plane.statuses(namespace) for plane in planes]
+    for plane in planes:
+        for warning in _aged(plane):
+            click.echo(f"! {warning}", err=True)
     if output != "table":
         for answer in answers:
             click.echo(render.render_as(output, answer.document), nl=False)
@@ -70,6 +74,17 @@ def _list(planes: Sequence[Plane], *, verbosity: int | None, output: str, namesp
     else:
         table = sync.build_full_table(proxies, datetime.datetime.now(datetime.UTC))
     click.echo(render.render_table(table), nl=False)
+
+
+def _aged(plane: Plane) -> list[str]:
+    """What is old at a control plane; nothing of one that does not tell, as istiod does not."""
+    from mizzen.diagnose import sources
+
+    try:
+        page = plane.page("sources")
+    except MizzenError:
+        return []
+    return sources.warn(plane.name, sources.read_sources(page))
 
 
 def _actual(reference: str, *, file: str, namespace: str, mesh: str) -> "tuple[str, Dump]":

@@ -167,7 +167,11 @@ class ControlPlane:
         config, connections = self._config, self.discovery.connections
         access = Access(config)
         console = build_console(
-            self.engine, self.discovery, lambda: self.inputs.findings, administrate=config.http.unsafe_administration
+            self.engine,
+            self.discovery,
+            lambda: self.inputs.findings,
+            {_KUBERNETES: self.cluster.source} if self.cluster is not None else {},
+            administrate=config.http.unsafe_administration,
         )
         self.discovery.console = DebugStreams(console, connections, access, release.identifier)
         return http.Pages(console, access, authenticator, config.http, release, self.is_ready)

@@ -6,9 +6,9 @@ istiod answers unknown ones: ambient mode and multi-cluster services (ambientz, 
 pushcontext), in place of which stands `problems`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from mizzen.control.debug import cache, clients, dumps, objects, registry, views
+from mizzen.control.debug import cache, clients, dumps, objects, registry, sources, views
 from mizzen.control.debug.console import Console, Page, PageError, Query, Write
 from mizzen.incremental import Engine
 from mizzen.sources.origins import Finding
@@ -16,7 +16,12 @@ from mizzen.xds.discovery import Discovery
 
 
 def build_console(
-    engine: Engine, discovery: Discovery, findings: Callable[[], Iterable[Finding]], *, administrate: bool
+    engine: Engine,
+    discovery: Discovery,
+    findings: Callable[[], Iterable[Finding]],
+    followed: Mapping[str, sources.Followed],
+    *,
+    administrate: bool,
 ) -> Console:
     """The console over these parts; `administrate` adds pages that disturb proxies."""
     connections = discovery.connections
@@ -27,6 +32,7 @@ def build_console(
             **dumps.pages(connections),
             **objects.pages(engine),
             **registry.pages(engine),
+            **sources.pages(followed),
             **views.pages(engine, connections),
             "clusterz": Page("Other clusters whose objects are read.", _clusters),
         }
