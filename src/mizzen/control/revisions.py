@@ -122,8 +122,8 @@ class Revisions:
             changed()
 
     def _tags(self) -> dict[str, str]:
-        """The revision that each tag stands for; a Service says it louder than a webhook configuration."""
-        return {**_read_tags(self._injectors), **_read_tags(self._services)}
+        """The revision that each tag stands for: who injects for it, else where its Service leads."""
+        return {**_read_tags(self._services), **_read_tags(self._injectors)}
 
     def _find_default(self) -> str:
         """The revision of objects that name none."""

@@ -7,7 +7,7 @@ Its pods are never injected, so that nothing need answer for them to start.
 from collections.abc import Mapping
 from typing import Any
 
-from mizzen.install.identity import REVISION_LABEL, Identity, document
+from mizzen.install.identity import REVISION_LABEL, TAG_LABEL, Identity, document
 from mizzen.install.values import Values, as_text
 
 PORTS = (
@@ -45,6 +45,14 @@ def service(values: Values) -> dict[str, Any]:
     spec |= given(values.get("pilot") or {}, "ipFamilyPolicy", "ipFamilies")
     annotations = texts(values.get("pilot.serviceAnnotations"))
     return _own(values, "v1", "Service", annotations=annotations, spec=spec)
+
+
+def tag_service(values: Values, tag: str) -> dict[str, Any]:
+    """The Service of a tag of the revision: the same control plane by another name."""
+    made = service(values)
+    made["metadata"]["name"] = f"istiod-revision-tag-{tag}"
+    made["metadata"]["labels"] = {**made["metadata"]["labels"], TAG_LABEL: tag}
+    return made
 
 
 def selector(identity: Identity) -> dict[str, str]:

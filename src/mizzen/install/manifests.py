@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mizzen.install.config_maps import dashboards_config_map, injector_config_map, mesh_config_map
-from mizzen.install.control_plane import control_plane_documents, texts
+from mizzen.install.control_plane import control_plane_documents, tag_service, texts
 from mizzen.install.crds.definitions import mesh_crds
 from mizzen.install.gateways import gateway_documents
 from mizzen.install.identity import DEFAULT_REVISION
@@ -40,6 +40,7 @@ def manifests(values: Values) -> list[dict[str, Any]]:
         injector_config_map(values),
         *([dashboards_config_map(values)] if values.get("dashboards.enabled") else []),
         *control_plane_documents(values),
+        *(tag_service(values, tag) for tag in _tags(values)),
         *(injector_configuration(injector) for injector in _injectors(values)),
         *gateway_documents(values),
     ]

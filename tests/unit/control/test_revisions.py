@@ -147,15 +147,18 @@ def test_tags_are_names_too_and_move():
     run(test)
 
 
-def test_a_service_gives_a_tag_too_and_its_word_counts_more_while_a_tag_moves():
+def test_a_service_gives_a_tag_too_but_who_injects_for_it_counts_more():
     async def test() -> None:
         store = Store(KNOWN)
-        injector(store, "blue", "stable")
         store.put("Service", "istio-system", "istiod-revision-tag-stable", {REV: "green", TAG: "stable"})
         store.put("Service", "shop", "somebodys", {REV: "blue", TAG: "mine"})
         async with following(store, "blue") as revisions, following(store, "green") as other:
             assert revisions.names == {"blue"}
             assert other.names == {"green", "stable"}
+            injector(store, "blue", "stable")
+            await asyncio.sleep(1)
+            assert revisions.names == {"blue", "stable"}
+            assert other.names == {"green"}
 
     run(test)
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from mizzen.install.identity import Identity
+from mizzen.install.manifests import manifests
 from mizzen.install.tags import Tag, deactivate, own_entry, tag_documents
+from mizzen.install.values import lay_over
 from mizzen.install.webhooks import Injector, injector_configuration
 
 CANARY = Identity(revision="canary")
@@ -91,6 +93,16 @@ def test_the_service_of_a_tag_leads_where_the_revisions_own_does():
         "selector": {"app": "istiod", "pick": "me"},
     }
     assert documents()["Service"]["spec"]["selector"] == {"app": "istiod", "istio.io/rev": "canary"}
+
+
+def test_an_installation_brings_the_services_of_its_tags():
+    values = lay_over([{"revision": "canary", "revisionTags": ["prod", "canary"]}])
+    made = {each["metadata"]["name"]: each for each in manifests(values) if each["kind"] == "Service"}
+    assert set(made) == {"istiod-canary", "istiod-revision-tag-prod"}
+    tagged = made["istiod-revision-tag-prod"]
+    assert tagged["spec"] == made["istiod-canary"]["spec"] == documents()["Service"]["spec"]
+    assert tagged["metadata"]["labels"]["istio.io/tag"] == "prod"
+    assert "istio.io/tag" not in made["istiod-canary"]["metadata"]["labels"]
 
 
 def test_another_name_is_the_configurations_alone():
