@@ -63,7 +63,7 @@ def _analyzer(name: str, description: str, *checks: tuple[str, Check]) -> Analyz
     )
 
 
-_VALIDATED = (
+MESH_KINDS: tuple[str, ...] = (
     "AuthorizationPolicy",
     "DestinationRule",
     "EnvoyFilter",
@@ -80,6 +80,7 @@ _VALIDATED = (
     "WorkloadEntry",
     "WorkloadGroup",
 )
+"""Istio's own kinds."""
 _WEBHOOKS = f"{MUTATING} {VALIDATING}"
 
 _REFERENCE = (
@@ -198,7 +199,7 @@ _REFERENCE = (
             f"What admission refuses or warns of in {kind} objects",
             (kind, validation.check_object),
         )
-        for kind in _VALIDATED
+        for kind in MESH_KINDS
     ),
     _analyzer(
         "service.PortNameAnalyzer",

@@ -11,23 +11,7 @@ from mizzen.analysis.findings import Finding
 from mizzen.api.meta import Key, Object
 from mizzen.incremental import Engine, query
 
-KINDS: tuple[str, ...] = (
-    "AuthorizationPolicy",
-    "DestinationRule",
-    "EnvoyFilter",
-    "Gateway",
-    "PeerAuthentication",
-    "ProxyConfig",
-    "RequestAuthentication",
-    "ServiceEntry",
-    "Sidecar",
-    "Telemetry",
-    "TrafficExtension",
-    "VirtualService",
-    "WasmPlugin",
-    "WorkloadEntry",
-    "WorkloadGroup",
-)
+KINDS = analyzers.MESH_KINDS
 """Those that have a status for it."""
 
 

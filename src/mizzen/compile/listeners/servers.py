@@ -6,11 +6,11 @@ Golden cases: gateway/merge-one-port, gateway/conflicting-servers, gateway/tcp-s
 gateway/auto-passthrough.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from mizzen.api.networking.virtual_service import L4MatchAttributes, TLSMatchAttributes
+from mizzen.api.networking.virtual_service import L4MatchAttributes, RouteDestination, TLSMatchAttributes
 from mizzen.compile.addresses import Bind, Network
 from mizzen.compile.filters import alpn, sds
 from mizzen.compile.filters.dialect import Dialect
@@ -185,14 +185,7 @@ def _tcp_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[
         for rule in found.tcp:
             if rule.match and not any(_is_for(m, ref, server) for m in rule.match):
                 continue
-            route = destinations.route_to_destinations(
-                db,
-                router.client,
-                rule.route,
-                origin=(ref.key.name, ref.namespace),
-                port=server.number,
-                protocol=server.protocol,
-            )
+            route = _route(db, router, server, ref, rule.route)
             if route is not None:
                 tls = _tls(db, router, server)
                 yield TcpServer(route=route, match=_match(server) if tls is not None else Match(), tls=tls)
@@ -206,17 +199,23 @@ def _sni_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[
             for match in rule.match:
                 if not _is_for(match, ref, server):
                     continue
-                route = destinations.route_to_destinations(
-                    db,
-                    router.client,
-                    rule.route,
-                    origin=(ref.key.name, ref.namespace),
-                    port=server.number,
-                    protocol=server.protocol,
-                )
+                route = _route(db, router, server, ref, rule.route)
                 if route is not None:
                     tls = _tls(db, router, server)
                     yield TcpServer(route=route, match=Match(server_names=match.sni_hosts), tls=tls)
+
+
+def _route(
+    db: Engine, router: Router, server: GatewayServer, ref: VirtualServiceRef, written: Sequence[RouteDestination]
+) -> TcpRoute | None:
+    return destinations.route_to_destinations(
+        db,
+        router.client,
+        written,
+        origin=(ref.key.name, ref.namespace),
+        port=server.number,
+        protocol=server.protocol,
+    )
 
 
 def _mesh_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[TcpServer]:

@@ -23,26 +23,15 @@ from mizzen.api.networking.envoy_filter import (
     PatchOperation,
 )
 from mizzen.api.problems import Problem
+from mizzen.api.validate.envoy_filter.values import PATCHED
 from mizzen.compile.patches.opaque import as_typed_structs
 from mizzen.errors import DecodeError
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model.envoy_filters import MAX_VERSION_PATTERN, PatchId, version_pattern
 from mizzen.model.proxy import Kind
 
-_LISTENER = "envoy.config.listener.v3"
-_ROUTE = "envoy.config.route.v3"
-_MESSAGES: Mapping[str, str] = {
-    "CLUSTER": "envoy.config.cluster.v3.Cluster",
-    "LISTENER": f"{_LISTENER}.Listener",
-    "LISTENER_FILTER": f"{_LISTENER}.ListenerFilter",
-    "FILTER_CHAIN": f"{_LISTENER}.FilterChain",
-    "NETWORK_FILTER": f"{_LISTENER}.Filter",
-    "HTTP_FILTER": "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter",
-    "ROUTE_CONFIGURATION": f"{_ROUTE}.RouteConfiguration",
-    "VIRTUAL_HOST": f"{_ROUTE}.VirtualHost",
-    "HTTP_ROUTE": f"{_ROUTE}.Route",
-    "EXTENSION_CONFIG": "envoy.config.core.v3.TypedExtensionConfig",
-}
+_MESSAGES: Mapping[str, str] = {apply_to: message for apply_to, message in PATCHED.items() if apply_to != "BOOTSTRAP"}
+"""The bootstrap is not told by a control plane, so nothing can patch it there."""
 _INSERTED = ("NETWORK_FILTER", "HTTP_FILTER", "HTTP_ROUTE", "LISTENER_FILTER")
 """What can be inserted at a place; elsewhere an insertion only adds."""
 _NAMED = ("CLUSTER", "LISTENER", "EXTENSION_CONFIG")

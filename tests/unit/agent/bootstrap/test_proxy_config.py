@@ -4,6 +4,7 @@ import pytest
 
 from mizzen.agent.bootstrap import proxy_config
 from mizzen.errors import DecodeError
+from mizzen.inject import mesh
 
 
 def test_defaults_are_istios() -> None:
@@ -15,6 +16,10 @@ def test_defaults_are_istios() -> None:
     )
     assert (config.drain_seconds, config.termination_drain_seconds) == (45, 5)
     assert dict(config.raw) == dict(proxy_config.DEFAULTS)
+
+
+def test_what_the_injector_leaves_out_is_what_the_agent_takes_for_granted() -> None:
+    assert dict(mesh.BUILT_IN) == dict(proxy_config.DEFAULTS)
 
 
 def test_later_text_wins_and_objects_merge_field_by_field() -> None:
