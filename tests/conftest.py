@@ -2,7 +2,12 @@
 
 import os
 
+import hypothesis
 import pytest
+
+# Machines are shared: how long an example takes says nothing. Databases of past examples would make runs differ.
+hypothesis.settings.register_profile("mizzen", deadline=None, database=None)
+hypothesis.settings.load_profile("mizzen")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
