@@ -9,6 +9,7 @@ import signal
 import adsclient
 import eventually as waiting
 from control_planes import Plane, control_plane
+from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_objects import path_of, service
 
@@ -30,7 +31,7 @@ async def apply(bed: Bed, document: dict, plural: str) -> None:
 
 @contextlib.asynccontextmanager
 async def serving(bed: Bed, folder: pathlib.Path):
-    access = from_kubeconfig(bed.kubeconfig())
+    access = from_kubeconfig(await asyncio.to_thread(installed, bed))
     async with control_plane(folder, config=(), kubernetes=access) as plane:
         yield plane
 

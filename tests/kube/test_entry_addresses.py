@@ -9,6 +9,7 @@ from typing import Any
 import kube_mesh_kinds
 import pytest
 from control_planes import FAST, Plane, control_plane
+from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_objects import path_of
 
@@ -24,7 +25,7 @@ def kinds(bed: Bed) -> None:
 
 @contextlib.asynccontextmanager
 async def allocating(bed: Bed, folder: pathlib.Path) -> AsyncIterator[Plane]:
-    access = from_kubeconfig(bed.kubeconfig())
+    access = from_kubeconfig(await asyncio.to_thread(installed, bed))
     async with control_plane(folder, FAST, config=(), kubernetes=access) as plane:
         yield plane
 

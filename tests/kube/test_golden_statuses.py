@@ -13,6 +13,7 @@ import kube_mesh_kinds
 import msgspec
 import pytest
 from control_planes import FAST, control_plane
+from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_objects import path_of
 from recorded_statuses import plain, recorded_statuses
@@ -106,7 +107,7 @@ GATEWAY_API = kube_mesh_kinds.GATEWAY_API
 async def test_what_is_written_equals_the_recording(golden_bed: Bed, case: golden.Case, tmp_path) -> None:
     want = {name: plain(status) for name, status in recorded_statuses(case).items()}
     assert want
-    access = from_kubeconfig(golden_bed.kubeconfig())
+    access = from_kubeconfig(await asyncio.to_thread(installed, golden_bed))
     got: dict[str, Any] = {}
     async with control_plane(tmp_path, STATUSES_ALONE, config=(), kubernetes=access):
         with contextlib.suppress(TimeoutError):

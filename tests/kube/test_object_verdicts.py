@@ -11,6 +11,7 @@ import kube_mesh_kinds
 import msgspec
 import pytest
 from control_planes import FAST, Plane, control_plane
+from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_objects import path_of, service
 
@@ -32,7 +33,7 @@ def kinds(bed: Bed) -> None:
 async def writing(bed: Bed, folder: pathlib.Path, **features: bool) -> AsyncIterator[Plane]:
     nothing = settings.Features(gateway_statuses=False, gateway_deployments=False, allocate_addresses=False)
     tuned = msgspec.structs.replace(FAST, features=msgspec.structs.replace(nothing, **features))
-    access = from_kubeconfig(bed.kubeconfig())
+    access = from_kubeconfig(await asyncio.to_thread(installed, bed))
     async with control_plane(folder, tuned, config=(), kubernetes=access) as plane:
         yield plane
 

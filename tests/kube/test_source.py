@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import functools
+import pathlib
 import signal
 from collections.abc import AsyncIterator
 
 import eventually as waiting
 import pytest
+from kube_accounts import installed
 from kube_bed import Bed
 from kube_objects import definition, path_of, pod, service
 
@@ -44,8 +46,13 @@ async def run(client: Client, source: KubeSource, batches: list[Batch]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def following(bed: Bed, kinds: str = "Service Pod Namespace", timing: Timing = QUICK) -> AsyncIterator[Followed]:
-    client = Client(from_kubeconfig(bed.kubeconfig()))
+async def following(
+    bed: Bed,
+    kinds: str = "Service Pod Namespace",
+    timing: Timing = QUICK,
+    kubeconfig: pathlib.Path | None = None,
+) -> AsyncIterator[Followed]:
+    client = Client(from_kubeconfig(kubeconfig or await asyncio.to_thread(installed, bed)))
     source = KubeSource(client, kinds=tuple(kind_named(name) for name in kinds.split()), timing=timing)
     followed = Followed(source)
 
@@ -160,9 +167,10 @@ async def test_an_absent_server_takes_nothing_away_and_its_age_is_told(bed, name
 
 async def test_a_source_waits_for_a_server_that_is_not_there_yet(bed, namespace):
     await apply(bed, service(namespace, "s"), "services")
+    kubeconfig = await asyncio.to_thread(installed, bed)
     await asyncio.to_thread(bed.stop_server)
     started = asyncio.create_task(asyncio.to_thread(bed.start_server))
-    async with following(bed) as followed:
+    async with following(bed, kubeconfig=kubeconfig) as followed:
         assert followed.has(Key("Service", namespace, "s"))
     await started
 

@@ -13,6 +13,7 @@ import kube_mesh_kinds
 import msgspec
 import pytest
 from control_planes import FAST, Plane, control_plane
+from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_objects import path_of, service
 
@@ -56,7 +57,7 @@ def kinds(bed: Bed) -> None:
 @contextlib.asynccontextmanager
 async def writing(bed: Bed, folder: pathlib.Path, **instance: str) -> AsyncIterator[Plane]:
     tuned = msgspec.structs.replace(STATUSES_ALONE, instance=settings.Instance(**instance))
-    access = from_kubeconfig(bed.kubeconfig())
+    access = from_kubeconfig(await asyncio.to_thread(installed, bed))
     async with control_plane(folder, tuned, config=(), kubernetes=access) as plane:
         yield plane
 

@@ -7,7 +7,7 @@ import time
 import adsclient
 import pytest
 from control_planes import HOST, Plane, control_plane
-from kube_accounts import token
+from kube_accounts import installed, token
 from kube_bed import Bed
 from kube_objects import path_of, pod
 
@@ -32,7 +32,7 @@ def account(bed: Bed, namespace: str) -> str:
 
 @pytest.fixture
 async def plane(bed: Bed, tmp_path):
-    access = from_kubeconfig(bed.kubeconfig())
+    access = from_kubeconfig(await asyncio.to_thread(installed, bed))
     async with control_plane(tmp_path, config=(), token_keys=(), kubernetes=access) as plane:
         yield plane
 
@@ -90,7 +90,7 @@ class Reviewed:
 
     def __init__(self, bed: Bed) -> None:
         self.now = time.time()
-        self.client = Client(from_kubeconfig(bed.kubeconfig()))
+        self.client = Client(from_kubeconfig(installed(bed)))
         self._reviews = TokenReviews(self.client, ("istio-ca",), lambda: self.now)
 
     async def believes(self, shown: str) -> bool:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from control_planes import FAST
 from cryptography import x509
+from kube_accounts import installed
 from kube_admission import PATCH, Mesh, a_pod, is_injected, meshed
 from kube_bed import ADMIN, Answer, Bed, free_port
 from kube_objects import definition, path_of
@@ -339,7 +340,7 @@ async def test_a_control_plane_that_comes_back_with_another_root_is_believed_aga
 async def test_the_command_serves_webhooks_where_it_follows_an_api_server(bed, tmp_path):
     port, log = free_port(), tmp_path / "log"
     off = ("--grpcAddr", "", "--secureGRPCAddr", "", "--mutualGRPCAddr", "", "--monitoringAddr", "", "--httpAddr", "")
-    command = (sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(bed.kubeconfig()), *off)
+    command = (sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(installed(bed)), *off)
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *command, "--httpsAddr", f"127.0.0.1:{port}", "--ctrlz_port", "0", stdout=file, stderr=file, cwd=tmp_path

@@ -1,9 +1,10 @@
 """Service accounts of a real API server: their tokens, pods that run under them, and what a control plane may do."""
 
+import contextlib
 import pathlib
 from typing import Any
 
-from kube_bed import ISSUER, Bed
+from kube_bed import ISSUER, Answer, Bed
 from kube_objects import path_of, pod
 
 from mizzen.install.identity import Identity
@@ -48,3 +49,11 @@ def install_rights(bed: Bed, namespace: str, *more: dict[str, Any]) -> pathlib.P
             document["rules"] = [*document["rules"], *more]
         bed.apply(path_of(document, _PLURALS[document["kind"]]), document)
     return bed.kubeconfig(f"kubeconfig-{namespace}", token=token(bed, namespace, identity.name, ISSUER, seconds=86_400))
+
+
+def installed(bed: Bed) -> pathlib.Path:
+    """A kubeconfig of the control plane in the namespace where it is installed, with its rights and no others."""
+    namespace = Identity().namespace
+    with contextlib.suppress(Answer):
+        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    return install_rights(bed, namespace)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from control_planes import ANY_PORT, FAST, Plane, control_plane
+from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_webhooks import MUTATING, VALIDATING
 
@@ -105,11 +106,11 @@ async def meshed(
     port: Any = ANY_PORT,
     kubeconfig: pathlib.Path | None = None,
 ):
-    """A control plane of a revision, as an administrator or by another kubeconfig."""
+    """A control plane of a revision, with the installed rights or by another kubeconfig."""
     instance = msgspec.structs.replace(FAST.instance, revision=revision)
     authority = msgspec.structs.replace(FAST.authority, custom_hosts=("127.0.0.1",))
     tuned = msgspec.structs.replace(FAST, instance=instance, authority=authority)
-    access = from_kubeconfig(kubeconfig or bed.kubeconfig())
+    access = from_kubeconfig(kubeconfig or await asyncio.to_thread(installed, bed))
     async with control_plane(folder, tuned, config=(), kubernetes=access, https=port) as plane:
         mesh = Mesh(bed, plane)
         try:

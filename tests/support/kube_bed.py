@@ -28,6 +28,14 @@ from traffic_certificates import Authority
 PARTS = pathlib.Path(os.environ.get("KUBE_PARTS", pathlib.Path(__file__).parents[2] / ".venv" / "kube"))
 ADMIN = "administrator-of-this-run"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
+AUDIT_LOG = "audit.log"
+"""In the bed's folder: a line of JSON for every request of a service account."""
+_AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}],
+}
 _START_SECONDS = 180.0
 _ANSWER_SECONDS = 120.0
 
@@ -192,6 +200,7 @@ class Bed:
             "admin.crt": admin,
             "admin.key": admin_key,
             "accounts.key": accounts.decode(),
+            "audit.yaml": json.dumps(_AUDIT),
             "tokens.csv": f'{ADMIN},administrator,administrator,"system:masters"\n',
         }
         for name, text in files.items():
@@ -225,6 +234,8 @@ class Bed:
             "--authorization-mode=Node,RBAC",
             "--disable-admission-plugins=ServiceAccount",
             "--shutdown-delay-duration=0s",
+            f"--audit-policy-file={self.folder}/audit.yaml",
+            f"--audit-log-path={self.folder}/{AUDIT_LOG}",
         ]
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from eventually import eventually_blocking
+from kube_accounts import installed
 from kube_bed import Answer, Bed
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases"
@@ -30,7 +31,7 @@ class Replica:
         self.name, self.log = name, folder / f"{name}.log"
         addresses = [part for flag in _ADDRESSES for part in (f"--{flag}", "127.0.0.1:0")]
         command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig"]
-        command += [str(kubeconfig or bed.kubeconfig()), *addresses, "--httpsAddr", "", "--ctrlz_port", "0"]
+        command += [str(kubeconfig or installed(bed)), *addresses, "--httpsAddr", "", "--ctrlz_port", "0"]
         command += ["--caDir", str(folder / "ca")] if keeps_files else []
         environment = {**os.environ, "POD_NAME": name, **variables}
         with self.log.open("wb") as log:
