@@ -5,7 +5,7 @@ import contextlib
 import functools
 import pathlib
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
 import eventually as waiting
 import pytest
@@ -16,8 +16,10 @@ from kube_objects import definition, path_of, pod, service
 from mizzen.api.kinds import kind_named
 from mizzen.api.meta import Key
 from mizzen.sources.batches import Batch
-from mizzen.sources.kube.access import from_kubeconfig
-from mizzen.sources.kube.client import Client
+from mizzen.sources.kube import client as kube_client
+from mizzen.sources.kube import reflector
+from mizzen.sources.kube.access import Access, from_kubeconfig
+from mizzen.sources.kube.client import Client, Page
 from mizzen.sources.kube.reflector import Timing
 from mizzen.sources.kube.source import KubeSource
 
@@ -145,6 +147,62 @@ async def test_a_past_that_is_gone_is_listed_again_and_only_differences_are_told
             await asyncio.to_thread(bed.start_server)
         await eventually(lambda: followed.has(new) and not followed.has(gone))
         assert (followed.told(kept), followed.told(new), followed.told(gone)) == (1, 1, 2)
+
+
+class Interrupted(Client):
+    """Has something happen between the first two pages of the first list of Services."""
+
+    def __init__(self, access: Access, happen: Callable[[], None]) -> None:
+        super().__init__(access)
+        self._happen: Callable[[], None] | None = happen
+
+    async def list_pages(self, path: str, query: Mapping[str, str], accept: str = "") -> AsyncGenerator[Page, None]:
+        async with contextlib.aclosing(super().list_pages(path, query, accept)) as pages:
+            async for page in pages:
+                yield page
+                if path.endswith("/services") and self._happen is not None:
+                    happen, self._happen = self._happen, None
+                    await asyncio.to_thread(happen)
+
+
+async def test_a_list_whose_past_is_gone_between_two_pages_begins_anew(bed, namespace, monkeypatch):
+    monkeypatch.setattr(kube_client, "PAGE", 1)
+    keys = [Key("Service", namespace, f"s-{number}") for number in range(3)]
+    for key in keys:
+        await apply(bed, service(namespace, key.name), "services")
+
+    def forget() -> None:
+        bed.stop_server(signal.SIGKILL)
+        bed.start_server()
+        bed.call("DELETE", path_of(service(namespace, "s-0"), "services"))
+        bed.stop_server(signal.SIGKILL)
+        bed.compact()
+        bed.start_server()
+
+    client = Interrupted(from_kubeconfig(await asyncio.to_thread(installed, bed)), forget)
+    source = KubeSource(client, kinds=(kind_named("Service"),), timing=QUICK)
+    batches: list[Batch] = []
+    before = reflector._TROUBLE.value("Service", "410")
+    task = asyncio.create_task(run(client, source, batches))
+    try:
+        await eventually(lambda: batches or task.done())
+        assert [key for key in keys if key in source.objects] == keys[1:]
+        assert reflector._TROUBLE.value("Service", "410") == before + 1
+        assert len(batches) == 1
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_a_store_that_is_killed_below_the_server_costs_nobody_an_object(bed, namespace):
+    kept, after = (Key("Service", namespace, name) for name in ("kept", "after"))
+    await apply(bed, service(namespace, "kept"), "services")
+    async with following(bed) as followed:
+        await asyncio.to_thread(bed.restart_etcd)
+        await apply(bed, service(namespace, "after"), "services")
+        await eventually(lambda: followed.has(after))
+        assert (followed.told(kept), followed.told(after)) == (1, 1)
 
 
 async def test_an_absent_server_takes_nothing_away_and_its_age_is_told(bed, namespace):

@@ -97,6 +97,13 @@ class Bed:
     def stop_server(self, number: int = signal.SIGTERM) -> None:
         self._end("kube-apiserver", number)
 
+    def restart_etcd(self) -> None:
+        """Kill the store below a server that goes on, and start it again."""
+        self._end("etcd", signal.SIGKILL)
+        self._spawn("etcd", self._etcd_flags())
+        eventually_blocking(lambda: self._answers(f"{self.etcd}/health"), _START_SECONDS)
+        eventually_blocking(lambda: self._answers(f"{self.url}/readyz"), _START_SECONDS, every=0.2)
+
     def stop(self) -> None:
         for name in ("kube-apiserver", "etcd"):
             if name in self._running:
