@@ -50,10 +50,10 @@ async def connected(plane: Plane, count: int):
         yield clients
 
 
-async def read_until(client: adsclient.Client, name: str) -> int:
-    """Bytes of the responses until the client holds the cluster."""
+async def read_until(client: adsclient.Client, name: str, *, without: str = "") -> int:
+    """Bytes of the responses until the client holds the cluster, and another no longer."""
     size = 0
-    while name not in client.held[CLUSTER]:
+    while name not in client.held[CLUSTER] or without in client.held[CLUSTER]:
         size += (await client.read_acked(120)).size
     return size
 
@@ -76,6 +76,22 @@ async def test_a_minute_without_an_api_server_pushes_nothing_and_loses_nothing(b
         await asyncio.gather(*(client.read_nothing(1.0) for client in clients))
         await apply(bed, service(namespace, "after"), "services")
         await asyncio.gather(*(read_until(client, cluster(namespace, "after")) for client in clients))
+        await asyncio.to_thread(change_unseen, bed, namespace)
+        new, old = cluster(namespace, "after", 81), cluster(namespace, "before")
+        await asyncio.gather(*(read_until(client, new, without=old) for client in clients))
+        assert all(cluster(namespace, "after") not in client.held[CLUSTER] for client in clients)
+
+
+def change_unseen(bed: Bed, namespace: str) -> None:
+    """Change one object and remove another while nobody watches, and let the server forget that it ever happened."""
+    bed.stop_server(signal.SIGKILL)
+    bed.start_server()
+    bed.call("DELETE", path_of(service(namespace, "before"), "services"))
+    changed = service(namespace, "after", 81)
+    bed.apply(path_of(changed, "services"), changed)
+    bed.stop_server(signal.SIGKILL)
+    bed.compact()
+    bed.start_server()
 
 
 async def settled_runs(engine: Engine) -> int:
