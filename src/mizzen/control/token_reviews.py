@@ -18,7 +18,7 @@ import msgspec
 from mizzen import observe
 from mizzen.ca.tokens import ServiceAccount
 from mizzen.errors import AuthorityError, SourceError
-from mizzen.sources.kube.client import Client, Unreachable
+from mizzen.sources.kube.client import Client
 
 _log = observe.scope("token")
 _REVIEWS = observe.Counter("mizzen_token_reviews", "Tokens asked about at the API server.", ("result",))
@@ -87,11 +87,9 @@ class TokenReviews:
         try:
             answer = await self._client.call("POST", _PATH, body)
             status = msgspec.json.decode(answer, type=_Review).status
-        except Unreachable as error:
-            return self._remembered(digest, error)
         except (SourceError, msgspec.DecodeError) as error:
-            _REVIEWS.labels("error").inc()
-            raise AuthorityError(f"the token cannot be reviewed: {error}") from error
+            # A server that is away, overloaded, or has just started and knows no roles yet: none of it is a verdict.
+            return self._remembered(digest, error)
         try:
             account = _account(status, self._audiences)
         except AuthorityError:
@@ -105,7 +103,7 @@ class TokenReviews:
             self._known.popitem(last=False)
         return account
 
-    def _remembered(self, digest: bytes, error: Unreachable) -> ServiceAccount:
+    def _remembered(self, digest: bytes, error: Exception) -> ServiceAccount:
         """What the server last said of this token, as long as the token lasts."""
         known = self._known.get(digest)
         if known is None or self._clock() >= known.ends:

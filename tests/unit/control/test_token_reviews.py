@@ -1,0 +1,67 @@
+"""Verdicts on tokens: remembered while nobody gives another, and taken back by one that does."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from mizzen.control.token_reviews import TokenReviews
+from mizzen.errors import AuthorityError, SourceError
+from mizzen.sources.kube.client import Refused, Unreachable
+
+USER = {"username": "system:serviceaccount:shop:cart", "groups": ["system:serviceaccounts"]}
+GOOD = {"status": {"authenticated": True, "user": USER, "audiences": ["istio-ca"]}}
+BAD = {"status": {"authenticated": False, "error": "revoked"}}
+
+
+class Server:
+    """An API server that answers what it is told to, and a clock."""
+
+    def __init__(self) -> None:
+        self.answer: Any = GOOD
+        self.now = 1000.0
+        self.reviews = TokenReviews(self, ("istio-ca",), lambda: self.now)  # type: ignore[arg-type]
+
+    async def call(self, *_: object) -> bytes:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return json.dumps(self.answer).encode() if isinstance(self.answer, dict) else self.answer
+
+    async def believes(self, token: str) -> bool:
+        try:
+            account = await self.reviews.verify(token)
+        except AuthorityError:
+            return False
+        return (account.namespace, account.name) == ("shop", "cart")
+
+
+def token(ends: float) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": ends}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.s"
+
+
+@pytest.mark.parametrize(
+    "silence",
+    [Unreachable("away"), Refused(503, "overloaded"), Refused(429, "later"), Refused(403, "no roles yet"), b"<html>"],
+    ids=["away", "503", "429", "403", "no JSON"],
+)
+async def test_without_a_new_verdict_the_last_one_holds_until_the_token_ends(silence: SourceError | bytes) -> None:
+    server, known = Server(), token(5000)
+    assert await server.believes(known)
+    server.answer = silence
+    server.now += 301
+    assert await server.believes(known)
+    assert not await server.believes(token(5001)), "nobody has vouched for it"
+    server.now = 5000
+    assert not await server.believes(known), "it has ended"
+
+
+async def test_a_new_verdict_takes_the_last_one_back() -> None:
+    server, known = Server(), token(5000)
+    assert await server.believes(known)
+    server.answer = BAD
+    server.now += 301
+    assert not await server.believes(known)
+    server.answer = Unreachable("away")
+    assert not await server.believes(known)
