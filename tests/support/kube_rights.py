@@ -83,3 +83,8 @@ def used(rights: Iterable[Right], requests: Iterable[Asked]) -> set[Right]:
     allowed = {one.right for one in requests if one.allowed}
     anonymous = {right._replace(name="") for right in allowed}
     return {right for right in rights if right in (allowed if right.name else anonymous)}
+
+
+def covers(rights: set[Right], right: Right) -> bool:
+    """Whether a request is one that the rights allow, wherever it is made."""
+    return right in rights or right._replace(name="") in rights
