@@ -46,7 +46,15 @@ def test_warnings_are_lines_that_an_api_server_does_not_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'{"apiVersion": "admission.k8s.io/v1"}', b"\xff", b'{"request": {"uid": 1}}']
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'{"apiVersion": "admission.k8s.io/v1"}',
+        b"\xff",
+        b'{"request": {"uid": 1}}',
+        b'{"request": ' + b"[" * 100_000,
+    ],
 )
 def test_anything_else_is_no_review(body: bytes) -> None:
     with pytest.raises(DecodeError, match="no AdmissionReview"):

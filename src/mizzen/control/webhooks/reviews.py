@@ -78,7 +78,7 @@ def decode(body: bytes) -> Review:
     """Raises DecodeError for what is no review of a version that is known."""
     try:
         review = _review.decode(body)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise DecodeError(f"no AdmissionReview: {error}") from error
     if review.api_version not in _VERSIONS:
         raise DecodeError(f"AdmissionReview of {review.api_version}; known are {', '.join(_VERSIONS)}")

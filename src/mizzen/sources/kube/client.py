@@ -18,6 +18,7 @@ import msgspec
 
 from mizzen.errors import SourceError
 from mizzen.sources.kube.access import Access, Pair
+from mizzen.sources.kube.depth import shallow
 
 T = TypeVar("T")
 
@@ -252,6 +253,9 @@ def _retry_after(answer: aiohttp.ClientResponse) -> float:
 
 def _decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
     try:
-        return decoder.decode(data)
+        try:
+            return decoder.decode(data)
+        except RecursionError:
+            return decoder.decode(shallow(data))
     except (msgspec.DecodeError, UnicodeError) as error:
         raise Unreachable(f"the API server sent something else than was asked for: {error}") from error

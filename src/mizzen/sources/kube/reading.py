@@ -15,6 +15,7 @@ from mizzen.api.meta import LAST_APPLIED, Key, Object
 from mizzen.api.problems import Problem
 from mizzen.api.scalars import decode_scalar
 from mizzen.sources.judgement import judge
+from mizzen.sources.kube.depth import shallow
 from mizzen.sources.kube.selection import REVISION
 from mizzen.sources.kube.served import Resource
 
@@ -74,6 +75,12 @@ class Reader:
 
     def read(self, raw: bytes | msgspec.Raw, head: Head | None = None) -> Reading:
         """The object, its head read already or not. Raises msgspec.DecodeError for what is no object."""
+        try:
+            return self._read(raw, head)
+        except RecursionError:
+            return self._read(shallow(bytes(raw)), head)
+
+    def _read(self, raw: bytes | msgspec.Raw, head: Head | None) -> Reading:
         key, version, revision = head or self.head(raw)
         if not self._judged:
             try:
