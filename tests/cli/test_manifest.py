@@ -1,4 +1,4 @@
-"""`mizzen manifest gateway`: which Gateways, which form, which exit code."""
+"""`mizzen manifest`: which Gateways and definitions, which form, which exit code."""
 
 import json
 import pathlib
@@ -57,3 +57,20 @@ def test_the_installation_decides_the_image(folder: pathlib.Path) -> None:
     values.write_text("global: {hub: example.com/own, tag: v9}\n")
     result = cli_runs.run("manifest", "gateway", "-f", folder / "good", "--valuesFile", values)
     assert "image: example.com/own/proxyv2:v9\n" in result.stdout
+
+
+def test_definitions_are_printed_and_written_as_the_chart_has_them(tmp_path: pathlib.Path) -> None:
+    printed = list(yaml.safe_load_all(cli_runs.run("manifest", "crds").stdout))
+    assert json.loads(cli_runs.run("manifest", "crds", "-o", "json").stdout)["items"] == printed
+    assert cli_runs.run("manifest", "crds", "--dir", tmp_path / "crds").stdout == ""
+    chart = pathlib.Path(__file__).parents[2] / "charts" / "mizzen" / "crds"
+    written = {path.name: path.read_text() for path in (tmp_path / "crds").iterdir()}
+    assert written == {path.name: path.read_text() for path in chart.iterdir()}
+    assert len(written) == len(printed)
+
+
+def test_definitions_that_cannot_be_written_are_an_error(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = cli_runs.run("manifest", "crds", "--dir", tmp_path / "file" / "crds")
+    assert result.exit_code == 1
+    assert "cannot write definitions to" in result.stderr

@@ -39,7 +39,9 @@ def of_version(version: Mapping[str, Any]) -> str:
         f"{one['name']}:{one['type']}={one['jsonPath']}" for one in version.get("additionalPrinterColumns", ())
     )
     marks = [word for word in ("served", "storage") if version[word]]
-    return " ".join([version["name"], *marks, *(["status"] if version["subresources"] == {"status": {}} else []), columns])
+    return " ".join(
+        [version["name"], *marks, *(["status"] if version["subresources"] == {"status": {}} else []), columns]
+    )
 
 
 def of_schema(name: str, schema: Schema, depth: int = 1, *, required: bool = False) -> Iterator[str]:

@@ -13,6 +13,7 @@ import click
 from mizzen.cli import installation, offline, options, render
 from mizzen.cli.flags import Command
 from mizzen.cli.groups import AliasGroup
+from mizzen.cli.manifest_crds import crds
 from mizzen.cli.manifest_generate import generate
 from mizzen.errors import MizzenError
 
@@ -66,6 +67,7 @@ def gateway(
 
 manifest.add(generate)
 manifest.add(gateway)
+manifest.add(crds)
 
 
 def _asked(engine: "Engine", names: tuple[str, ...], namespace: str) -> Iterator["Key"]:

@@ -13,7 +13,7 @@ from functools import cache
 
 from mizzen.api.message import Message
 
-_QUOTED = re.compile(r"`([a-z0-9_]+)`")
+_QUOTED = re.compile(r"`([a-z0-9_.]+)`")
 
 
 def description_of(cls: type[Message]) -> str:
@@ -42,4 +42,4 @@ def _first_paragraph(text: str) -> str:
 
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    return head + "".join(word[:1].upper() + word[1:] for word in rest)

@@ -6,6 +6,7 @@ names of the wire. The API server refuses a definition whose rules could cost to
 none.
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -87,7 +88,8 @@ class Terms(NamedTuple):
 
 def at_most_one(message: str, *fields: str) -> Schema:
     """That of several fields one at most is there."""
-    return cel(f"[{', '.join(f'has(self.{field})' for field in fields)}].filter(set, set).size() <= 1", message)
+    pairs = (f"!(has(self.{one}) && has(self.{other}))" for one, other in itertools.combinations(fields, 2))
+    return cel(" && ".join(pairs), message)
 
 
 _NON_EMPTY: Schema = {"minLength": 1}
