@@ -93,9 +93,10 @@ def value_at(bound: Bound, *, beyond: bool) -> Any:
         case "maxItems" | "minItems":
             count = bound.limit + (step if bound.word == "maxItems" else -step)
             return [sample(bound.schema["items"], number) for number in range(count)]
-        case "maxProperties":
+        case "maxProperties" | "minProperties":
             values = bound.schema["additionalProperties"]
-            return {f"a{number}": sample(values, number) for number in range(bound.limit + step)}
+            count = bound.limit + (step if bound.word == "maxProperties" else -step)
+            return {f"a{number}": sample(values, number) for number in range(count)}
         case "maximum":
             return bound.limit + step
         case "minimum":
@@ -116,6 +117,25 @@ def place(value: Any, path: str) -> Any:
     for step in reversed(re.findall(r"\.[^.\[{]+|\[\]|\{\}", path.removeprefix("spec"))):
         value = [value] if step == "[]" else {"a": value} if step == "{}" else {step[1:]: value}
     return value
+
+
+def complete(value: Any, schema: Mapping[str, Any], whole: str, path: str = "spec") -> Any:
+    """The value with all that its schema requires, but for what is at the path `whole`, which stays as it is."""
+    if path == whole:
+        return value
+    if isinstance(value, list):
+        return [complete(item, schema["items"], whole, f"{path}[]") for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "properties" not in schema:
+        return {
+            name: complete(item, schema["additionalProperties"], whole, f"{path}{{}}") for name, item in value.items()
+        }
+    found = {name: complete(item, schema["properties"][name], whole, f"{path}.{name}") for name, item in value.items()}
+    for name in schema.get("required", ()):
+        if name not in found:
+            found[name] = sample(schema["properties"][name], 0)
+    return found
 
 
 def wire_path(bound: Bound) -> str:

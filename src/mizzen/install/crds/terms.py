@@ -175,6 +175,7 @@ _NETWORKING: Mapping[type[Message] | tuple[type[Message], str], Terms] = {
     (Server, "port"): Terms(required=("number", "protocol", "name")),
     ServerTLSSettings: Terms(
         fields={"credential_names": {"minItems": 1}, "tls_certificates": {"minItems": 1}},
+        # Istio's third rule is about credentialNames, whatever it says; what its definition takes, ours takes.
         rules=merge(
             at_most_one(
                 "only one of credentialNames or tlsCertificates can be set", "credentialNames", "tlsCertificates"
@@ -183,7 +184,7 @@ _NETWORKING: Mapping[type[Message] | tuple[type[Message], str], Terms] = {
                 "only one of credentialName or credentialNames can be set", "credentialName", "credentialNames"
             ),
             at_most_one(
-                "only one of credentialName or tlsCertificates can be set", "credentialName", "tlsCertificates"
+                "only one of credentialName or tlsCertificates can be set", "credentialNames", "tlsCertificates"
             ),
         ),
     ),
