@@ -67,7 +67,7 @@ def entry(namespace: str, host: str, labelled: str = "") -> dict[str, Any]:
         "apiVersion": "networking.istio.io/v1",
         "kind": "ServiceEntry",
         "metadata": {"name": host, "namespace": namespace, "labels": {REVISION: labelled} if labelled else {}},
-        "spec": {"hosts": [f"{host}.example"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}]},
+        "spec": {"hosts": [f"{host}.{namespace}.example"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}]},
     }
 
 
@@ -127,9 +127,10 @@ async def proxy_of(pod: dict[str, Any], planes: dict[str, Mesh], bed: Bed) -> As
 
 
 def hosts(client: adsclient.Client) -> set[str]:
-    """The hosts of ServiceEntries that a proxy knows."""
+    """The hosts of ServiceEntries of its own namespace that a proxy knows."""
+    end = f".{client.node['metadata']['NAMESPACE']}.example"
     names = (name.split("|")[-1] for name in client.held[CLUSTER])
-    return {name.removesuffix(".example") for name in names if name.endswith(".example")}
+    return {name.removesuffix(end) for name in names if name.endswith(end)}
 
 
 async def read_until(client: adsclient.Client, wanted: set[str]) -> None:
