@@ -67,7 +67,10 @@ def entry(namespace: str, host: str, labelled: str = "") -> dict[str, Any]:
         "apiVersion": "networking.istio.io/v1",
         "kind": "ServiceEntry",
         "metadata": {"name": host, "namespace": namespace, "labels": {REVISION: labelled} if labelled else {}},
-        "spec": {"hosts": [f"{host}.{namespace}.example"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}]},
+        "spec": {
+            "hosts": [f"{host}.{namespace}.example"],
+            "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}],
+        },
     }
 
 
