@@ -204,7 +204,8 @@ async def test_what_somebody_changes_or_removes_is_put_right(bed, made, tmp_path
 async def test_fields_of_others_stay_theirs(bed, made, tmp_path):
     await made.apply_gateway()
     async with deploying(bed, tmp_path):
-        await made.until("Deployment")
+        for kind in ALWAYS:
+            await made.until(kind)
         await made.call("PATCH", made.path("Deployment"), {"spec": {"replicas": 3}}, kind=MERGE)
         added = {"metadata": {"annotations": {"example.com/checked": "yes"}}}
         await made.call("PATCH", made.path("Service"), added, kind=MERGE)
