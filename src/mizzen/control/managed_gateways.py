@@ -18,7 +18,7 @@ from mizzen.api.gateway_api.references import GATEWAY_GROUP
 from mizzen.api.meta import Key, Object
 from mizzen.control.computed import Computed
 from mizzen.control.leader_requests import LeaderRequests
-from mizzen.control.owned_objects import Name, OwnedObjects, decode_metadata
+from mizzen.control.owned_objects import OwnedObjects, decode_metadata
 from mizzen.control.retries import Chores
 from mizzen.control.revisions import Revisions
 from mizzen.incremental import Engine
@@ -27,6 +27,7 @@ from mizzen.inject.values import InjectionConfig
 from mizzen.model.convert.gateways.classes import GATEWAY_CONTROLLER, UNMANAGED_CONTROLLER
 from mizzen.model.convert.gateways.deployments import CONTROLLER_VERSION, Deployment, deployment, gateway_keys
 from mizzen.sources.kube.client import APPLY_PATCH, Client, Refused
+from mizzen.sources.kube.objects import Name, name_of
 from mizzen.sources.kube.source import KubeSource
 
 _log = observe.scope("gateway")
@@ -173,7 +174,7 @@ class GatewayDeployer:
 
     async def _apply(self, key: Key, document: dict[str, Any], manager: str) -> None:
         metadata = document["metadata"]
-        name = Name(document["kind"], metadata["namespace"], metadata["name"])
+        name = name_of(document)
         self._owners[name] = key
         digest = msgspec.json.encode(document, order="deterministic")
         if self._applied.get(name) == (digest, self._owned.writers.get(name)):

@@ -7,7 +7,7 @@ removed. Who wrote last stands in the fields that the server notes for each writ
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -15,34 +15,15 @@ from mizzen import observe
 from mizzen.errors import SourceError
 from mizzen.inject.gateways.manifests import MANAGED_LABEL
 from mizzen.sources.kube.client import METADATA, METADATA_LIST, Client
+from mizzen.sources.kube.objects import PLACES, Name
 from mizzen.sources.kube.reflector import Timing
 
 _log = observe.scope("kube")
 
 _TIMING = Timing(first_wait=3.0)
 
-PLACES: Mapping[str, tuple[str, str]] = {
-    "ServiceAccount": ("/api/v1", "serviceaccounts"),
-    "Deployment": ("/apis/apps/v1", "deployments"),
-    "Service": ("/api/v1", "services"),
-    "HorizontalPodAutoscaler": ("/apis/autoscaling/v2", "horizontalpodautoscalers"),
-    "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
-}
-"""Where the kinds stand that may be made."""
-
-
-class Name(NamedTuple):
-    """An object that was made for a Gateway."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    @property
-    def path(self) -> str:
-        """Where it stands."""
-        root, plural = PLACES[self.kind]
-        return f"{root}/namespaces/{self.namespace}/{plural}/{self.name}"
+_KINDS = ("ServiceAccount", "Deployment", "Service", "HorizontalPodAutoscaler", "PodDisruptionBudget")
+"""What may be made for a Gateway."""
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -89,7 +70,7 @@ class OwnedObjects:
     async def run(self) -> None:
         """Ends only when cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for kind in PLACES:
+            for kind in _KINDS:
                 tasks.create_task(self._follow(kind))
 
     async def _follow(self, kind: str) -> None:

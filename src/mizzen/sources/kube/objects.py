@@ -35,7 +35,7 @@ PLACES: Mapping[str, tuple[str, str]] = {
     "ValidatingWebhookConfiguration": ("/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"),
     "ServiceMonitor": ("/apis/monitoring.coreos.com/v1", "servicemonitors"),
 }
-"""Where the kinds stand that an installation has."""
+"""Where the kinds stand that an installation has, or a control plane makes for Gateways."""
 
 
 class Name(NamedTuple):
