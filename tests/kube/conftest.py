@@ -5,7 +5,9 @@ import pathlib
 from collections.abc import Iterator
 
 import kube_bed
+import kube_mesh_kinds
 import pytest
+from kube_objects import path_of
 
 _LAST = "test_rights.py"
 
@@ -26,6 +28,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def bed(tmp_path_factory) -> Iterator[kube_bed.Bed]:
     with kube_bed.running(tmp_path_factory.mktemp("kubernetes")) as bed:
         yield bed
+
+
+@pytest.fixture(scope="module")
+def mesh_kinds(bed: kube_bed.Bed) -> None:
+    """The mesh's kinds, and the control plane's namespace; another module may have taken kinds away."""
+    kube_mesh_kinds.install(bed)
+
+
+@pytest.fixture(scope="module")
+def gateway_class(bed: kube_bed.Bed, mesh_kinds: None) -> None:
+    """The class of Gateways that an installation has, for control planes that do not make it themselves."""
+    document = {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "GatewayClass",
+        "metadata": {"name": "istio"},
+        "spec": {"controllerName": "istio.io/gateway-controller"},
+    }
+    bed.apply(path_of(document, "gatewayclasses"), document)
+
+
+@pytest.fixture(scope="session")
+def helm() -> pathlib.Path:
+    """The real Helm."""
+    found = pathlib.Path(__file__).parents[2] / ".venv" / "helm" / "helm"
+    if not found.exists():
+        pytest.skip("no Helm: scripts/test-helm brings it")
+    return found
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from mizzen.install.manifests import manifests
 from mizzen.install.values import lay_over
 
 ROOT = pathlib.Path(__file__).parents[2]
-HELM = ROOT / ".venv" / "helm" / "helm"
 EMBEDDED = {"mesh": yaml.safe_load, "meshNetworks": yaml.safe_load}
 """Texts of ConfigMaps in which Helm and we write the same YAML by other rules of style."""
 
@@ -156,13 +155,6 @@ dashboards: {enabled: true, labels: {grafana_dashboard: null, own: null}}
     "signers of Kubernetes": "{global: {certSigners: [example.com/signer, example.com/*]}}",
     "a path of one's own": "{istiodRemote: {injectionPath: /inject/cluster/east/net/n1}}",
 }
-
-
-@pytest.fixture(scope="module")
-def helm() -> pathlib.Path:
-    if not HELM.exists():
-        pytest.skip("no Helm: scripts/test-helm brings it")
-    return HELM
 
 
 def rendered(helm: pathlib.Path, values: dict[str, Any], folder: pathlib.Path) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Three replicas over a real API server: one of them writes, each status once, whatever becomes of the leader."""
 
-import contextlib
 import json
 import pathlib
 import signal
@@ -8,10 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import kube_mesh_kinds
 import pytest
 from eventually import eventually_blocking
-from kube_bed import Answer, Bed
+from kube_bed import Bed
 from kube_objects import path_of, service
 from kube_replicas import Replicas
 
@@ -21,18 +19,7 @@ NAMES = ("istiod-a", "istiod-b", "istiod-c")
 ROUTES = "/apis/gateway.networking.k8s.io/v1/httproutes"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def kinds(bed: Bed) -> None:
-    kube_mesh_kinds.install(bed)
-    with contextlib.suppress(Answer):
-        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
-    gateway_class = {
-        "apiVersion": "gateway.networking.k8s.io/v1",
-        "kind": "GatewayClass",
-        "metadata": {"name": "istio"},
-        "spec": {"controllerName": "istio.io/gateway-controller"},
-    }
-    bed.apply(path_of(gateway_class, "gatewayclasses"), gateway_class)
+pytestmark = pytest.mark.usefixtures("gateway_class")
 
 
 @pytest.fixture

@@ -385,29 +385,24 @@ def work_with(cluster: Cluster, address: str) -> None:
         cluster.bed.call("POST", path, {**bad, "spec": {"hosts": ["a"], "http": [{"route": []}]}})
 
 
-HELM = pathlib.Path(__file__).parents[2] / ".venv" / "helm" / "helm"
-
-
-def test_helm_installs_the_same_and_takes_it_away(cluster: Cluster, tmp_path: pathlib.Path) -> None:
-    if not HELM.exists():
-        pytest.skip("no Helm: scripts/test-helm brings it")
+def test_helm_installs_the_same_and_takes_it_away(cluster: Cluster, helm: pathlib.Path, tmp_path: pathlib.Path) -> None:
     values = tmp_path / "values.json"
     values.write_bytes(msgspec.json.encode({**EVERYTHING, "serviceMonitor": {"enabled": False}}))
 
-    def helm(*arguments: object) -> str:
+    def run(*arguments: object) -> str:
         flags = ("--namespace", "istio-system", "--kubeconfig", cluster.bed.kubeconfig())
         environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-        command = [HELM, *map(str, arguments), *map(str, flags)]
+        command = [helm, *map(str, arguments), *map(str, flags)]
         answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert answer.returncode == 0, answer.stderr
         return answer.stdout
 
-    chart = HELM.parents[2] / "charts" / "mizzen"
-    helm("install", "mesh", chart, "-f", values, "--create-namespace")
+    chart = helm.parents[2] / "charts" / "mizzen"
+    run("install", "mesh", chart, "-f", values, "--create-namespace")
     there = cluster.all_of()
     assert set(there) == wanted(EVERYTHING) - DEFINITIONS
     assert "belongs to the Helm release mesh" in cluster.install({}).stderr
-    helm("upgrade", "mesh", chart, "-f", values)
+    run("upgrade", "mesh", chart, "-f", values)
     assert cluster.all_of() == there
-    helm("uninstall", "mesh")
+    run("uninstall", "mesh")
     assert cluster.all_of() == {}

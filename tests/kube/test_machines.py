@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import adsclient
-import kube_mesh_kinds
 import msgspec
 import pod_net
 import pytest
@@ -33,11 +32,8 @@ OPTIONS = (("grpc.ssl_target_name_override", HOST), *adsclient.CHANNEL_OPTIONS)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def mesh(bed: Bed) -> Iterator[None]:
-    """The kinds, and a mesh config that says nothing."""
-    kube_mesh_kinds.install(bed)
-    with contextlib.suppress(Answer):
-        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
+def mesh(bed: Bed, mesh_kinds: None) -> Iterator[None]:
+    """A mesh config that says nothing."""
     path = f"/api/v1/namespaces/{SYSTEM}/configmaps"
     bed.call("POST", path, {"metadata": {"name": "istio"}, "data": {"mesh": "{}"}})
     yield

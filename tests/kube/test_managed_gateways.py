@@ -7,7 +7,6 @@ import pathlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import kube_mesh_kinds
 import msgspec
 import pytest
 from control_planes import FAST, Plane, control_plane
@@ -30,11 +29,7 @@ ALWAYS = ("ServiceAccount", "Service", "Deployment")
 MERGE = "application/merge-patch+json"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def kinds(bed: Bed) -> None:
-    kube_mesh_kinds.install(bed)
-    with contextlib.suppress(Answer):
-        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
+pytestmark = pytest.mark.usefixtures("mesh_kinds")
 
 
 @contextlib.asynccontextmanager

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import adsclient
-import kube_mesh_kinds
 import msgspec
 import pytest
 from control_planes import FAST, Plane, control_plane
 from kube_accounts import installed
-from kube_bed import Answer, Bed
+from kube_bed import Bed
 from kube_objects import path_of, service
 
 from mizzen import settings
@@ -22,11 +21,7 @@ from mizzen.sources.kube.access import from_kubeconfig
 PLURALS = {"VirtualService": "virtualservices", "Service": "services"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def kinds(bed: Bed) -> None:
-    kube_mesh_kinds.install(bed)
-    with contextlib.suppress(Answer):
-        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
+pytestmark = pytest.mark.usefixtures("mesh_kinds")
 
 
 @contextlib.asynccontextmanager

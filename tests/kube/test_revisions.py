@@ -10,7 +10,6 @@ from typing import Any
 import adsclient
 import cli_runs
 import eventually as waiting
-import kube_mesh_kinds
 import pytest
 from kube_accounts import install_rights, make_account, token
 from kube_admission import Mesh, a_pod, meshed
@@ -29,11 +28,8 @@ eventually = functools.partial(waiting.eventually, seconds=120.0)
 
 
 @pytest.fixture(autouse=True)
-def surroundings(bed: Bed):
-    """The control planes' namespace, the mesh's kinds, and no tag left behind."""
-    kube_mesh_kinds.install(bed)
-    with contextlib.suppress(Answer):
-        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
+def surroundings(bed: Bed, mesh_kinds: None):
+    """No tag is left behind."""
     yield
     for collection in (MUTATING, f"/api/v1/namespaces/{SYSTEM}/services"):
         for found in bed.call("GET", f"{collection}?labelSelector=istio.io/tag")["items"]:

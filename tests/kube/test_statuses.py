@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import eventually as waiting
-import kube_mesh_kinds
 import msgspec
 import pytest
 from control_planes import FAST, Plane, control_plane
 from kube_accounts import installed
-from kube_bed import Answer, Bed
+from kube_bed import Bed
 from kube_objects import path_of, service
 
 from mizzen import settings
@@ -40,18 +39,7 @@ FOREIGN = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def kinds(bed: Bed) -> None:
-    kube_mesh_kinds.install(bed)
-    with contextlib.suppress(Answer):
-        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
-    gateway_class = {
-        "apiVersion": "gateway.networking.k8s.io/v1",
-        "kind": "GatewayClass",
-        "metadata": {"name": "istio"},
-        "spec": {"controllerName": "istio.io/gateway-controller"},
-    }
-    bed.apply(path_of(gateway_class, "gatewayclasses"), gateway_class)
+pytestmark = pytest.mark.usefixtures("gateway_class")
 
 
 @contextlib.asynccontextmanager

@@ -1,5 +1,6 @@
 """The kinds of the mesh in an API server: CRDs that take anything, with the defaults of status that real ones have."""
 
+import contextlib
 from typing import Any
 
 from eventually import eventually_blocking
@@ -43,7 +44,9 @@ def crd(kind: Kind) -> dict[str, Any]:
 
 
 def install(bed: Bed) -> None:
-    """Make the CRDs that are missing, and wait until all of them are served."""
+    """Make the CRDs that are missing, and the control plane's namespace, and wait until all kinds are served."""
+    with contextlib.suppress(Answer):
+        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
     for kind in mesh_kinds():
         try:
             bed.call("POST", _CRDS, crd(kind))
