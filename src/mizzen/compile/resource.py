@@ -111,6 +111,19 @@ class ResourceSet:
                 return found
         return None
 
+    def among(self, names: frozenset[str]) -> Iterator[Resource]:
+        """The resources with these names, in no order."""
+        for part in self.parts:
+            for name in part._by_name.keys() & names:
+                yield part._by_name[name]
+
+    def lacks(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that no resource has."""
+        left = set(names)
+        for part in self.parts:
+            left -= part._by_name.keys() & left
+        return left
+
     def upserts_since(self, held: "ResourceSet") -> Iterator[Resource]:
         """The resources that `held` lacks or has in another version, in no order."""
         shared = set(map(id, held.parts))
@@ -124,9 +137,7 @@ class ResourceSet:
     def names_gone_since(self, held: "ResourceSet") -> Iterator[str]:
         """The names that `held` has and this set has not, in no order."""
         shared = set(map(id, self.parts))
-        for part in held.parts:
-            if id(part) not in shared:
-                yield from (name for name in part._by_name if name not in self)
+        yield from self.lacks(name for part in held.parts if id(part) not in shared for name in part._by_name)
 
     def __iter__(self) -> Iterator[Resource]:
         """Sorted by name."""

@@ -144,9 +144,7 @@ class Responses:
             removed = _absent(extra, target, scope)
         else:
             changed = {r.name: r for r in target.upserts_since(held)}
-            for name in extra:
-                if (resource := target.get(name)) is not None:
-                    changed[name] = resource
+            changed.update((r.name, r) for r in target.among(extra))
             upserts = tuple(changed[name] for name in sorted(changed))
             removed = _absent({*target.names_gone_since(held), *extra}, target, scope)
         made = Difference(target.type_url, target.version, upserts, removed)
@@ -215,7 +213,8 @@ def with_nonce(body: bytes, nonce: str) -> bytes:
 
 
 def _absent(names: Iterable[str], target: ResourceSet, scope: Names | None) -> tuple[str, ...]:
-    return tuple(sorted(n for n in names if n not in target and (scope is None or n in scope)))
+    absent = target.lacks(names)
+    return tuple(sorted(absent if scope is None else absent & scope))
 
 
 def _encode_delta(difference: Difference) -> bytes:

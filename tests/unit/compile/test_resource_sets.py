@@ -30,6 +30,13 @@ def test_parts_make_no_difference_to_what_a_set_is(contents, cuts):
     assert {name for name in "abcdefgh" if name in parted} == set(contents)
 
 
+@given(CONTENTS, st.integers(0, 255), st.frozensets(st.sampled_from("abcdefghxy")))
+def test_names_are_looked_up_in_whatever_parts(contents, cuts, names):
+    found = joined(contents, cuts)
+    assert {resource.name for resource in found.among(names)} == names & contents.keys()
+    assert found.lacks(names) == names - contents.keys()
+
+
 @given(CONTENTS, CONTENTS, st.integers(0, 255), st.integers(0, 255))
 def test_what_differs_is_found_in_whatever_parts(before, after, one, other):
     held, target = joined(before, one), joined(after, other)
