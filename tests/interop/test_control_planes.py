@@ -70,7 +70,8 @@ def _start_cart(mesh: Mesh, name: str, config: InjectionConfig) -> Workload:
 def _proxies(plane: Plane) -> set[str]:
     """The proxies that a control plane serves now."""
     code, text = plane.get("/debug/syncz", "monitoringAddr")
-    return set(re.findall(r'"proxy":\s*"([^"]+)"', text)) if code == 200 else set()
+    assert code == 200, text
+    return set(re.findall(r'"proxy":\s*"([^"]+)"', text))
 
 
 @pytest.fixture(scope="module")

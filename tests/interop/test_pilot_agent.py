@@ -67,8 +67,9 @@ def test_plain_requests_are_refused_where_mutual_tls_is_strict(mesh: Mesh, web: 
         "metadata": {"name": "strict", "namespace": "shop"},
         "spec": {"mtls": {"mode": "STRICT"}},
     }
-    mesh.apply(policy, "peerauthentications")
     # The bridge's own side has no sidecar.
+    assert eventually_blocking(lambda: _is_answered(cart.place.address), 60, every=0.2)
+    mesh.apply(policy, "peerauthentications")
     assert eventually_blocking(lambda: not _is_answered(cart.place.address), 60, every=0.2)
     assert web.get("cart")["code"] == 200
 

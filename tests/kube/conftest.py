@@ -58,7 +58,7 @@ def helm() -> pathlib.Path:
 
 
 @pytest.fixture
-def new_bed(bed: kube_bed.Bed, tmp_path_factory) -> Iterator[kube_bed.Bed]:
+def new_bed(tmp_path_factory) -> Iterator[kube_bed.Bed]:
     """An API server that nobody has used, for a test of what a whole cluster has."""
     with kube_bed.running(tmp_path_factory.mktemp("new")) as bed:
         yield bed

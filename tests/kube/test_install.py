@@ -121,14 +121,14 @@ def test_everything_is_there_after_an_installation_and_the_same_again_changes_no
     assert first.exit_code == 0, first.output
     assert "ServiceMonitor/istio-system/istiod is left out: the cluster has no ServiceMonitors" in first.stdout
     names = wanted(EVERYTHING)
-    there = cluster.all_of("")
-    assert names <= set(there)
+    there = versions_of_operators(cluster)
+    assert names <= set(cluster.all_of(""))
     assert set(cluster.all_of()) == names - DEFINITIONS
 
     second = cluster.install(EVERYTHING)
     assert second.exit_code == 0, second.output
     assert f"✔ Installation complete: {len(names)} unchanged" in second.stdout
-    assert cluster.all_of("") == there
+    assert versions_of_operators(cluster) == there
     verified = cluster.install(EVERYTHING, *NO_WAIT, "--verify")
     assert "✔ Verified" in verified.stdout
 
@@ -161,10 +161,10 @@ def test_what_is_no_longer_wanted_is_pruned_and_what_others_wrote_stays(cluster:
 
 def test_a_second_revision_stands_beside_and_goes_without_a_trace_of_the_first(cluster: Cluster) -> None:
     cluster.install({})
-    first = cluster.all_of("")
+    first = versions_of_operators(cluster)
     canary = cluster.run("install", *NO_WAIT, "--revision", "canary", "--set", "revisionTags={next}")
     assert canary.exit_code == 0, canary.output
-    both = cluster.all_of("")
+    both = versions_of_operators(cluster)
     assert {name: both[name] for name in first} == first
     added = {name.name for name in both.keys() - first.keys() if name.kind != "Service"}
     assert {"istiod-canary", "istio-canary", "istio-sidecar-injector-canary", "istio-revision-tag-next"} <= added
@@ -265,18 +265,18 @@ CONTAINER = {"image": "nowhere", "imageID": "", "restartCount": 0}
 
 
 def test_a_dry_run_stores_nothing(cluster: Cluster) -> None:
-    before = cluster.all_of("")
+    before, names = versions_of_operators(cluster), set(cluster.all_of(""))
     result = cluster.install(EVERYTHING, "--dry-run")
     assert result.exit_code == 0, result.output
-    assert cluster.all_of("") == before
+    assert (versions_of_operators(cluster), set(cluster.all_of(""))) == (before, names)
     cluster.install({})
-    there = cluster.all_of("")
+    there = versions_of_operators(cluster)
     changed = cluster.install({"pilot": {"traceSampling": 5}}, "--dry-run")
     assert "Deployment/istio-system/istiod configured (dry run)" in changed.stdout
     assert "ConfigMap/istio-system/istio unchanged (dry run)" in changed.stdout
     removed = cluster.run("uninstall", "--purge", "--dry-run")
     assert "Removed Deployment/istio-system/istiod (dry run)." in removed.stdout
-    assert cluster.all_of("") == there
+    assert versions_of_operators(cluster) == there
 
 
 def test_a_control_plane_of_somebody_else_is_refused_and_its_definitions_stay(cluster: Cluster) -> None:
@@ -311,12 +311,12 @@ def test_what_helm_installed_is_helm_s(cluster: Cluster) -> None:
 
 
 def test_who_declines_gets_nothing_and_who_names_nothing_is_told(cluster: Cluster) -> None:
-    before = cluster.all_of("")
+    before = versions_of_operators(cluster)
     for answer in ("n\n", "\n", ""):
         declined = cluster.run("install", stdin=answer)
         assert declined.exit_code == 1
         assert declined.stdout.splitlines()[-1].endswith("Cancelled.")
-    assert cluster.all_of("") == before
+    assert versions_of_operators(cluster) == before
     nothing = cluster.run("uninstall")
     assert (nothing.exit_code, "at least one of the --revision" in nothing.stderr) == (1, True)
 

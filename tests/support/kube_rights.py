@@ -30,7 +30,8 @@ class Right(NamedTuple):
 class Asked(NamedTuple):
     """One request."""
 
-    account: str
+    home: str
+    """The namespace of the account that asked."""
     right: Right
     namespace: str
     allowed: bool
@@ -68,14 +69,14 @@ def asked(folder: pathlib.Path) -> Iterator[Asked]:
 
 
 def _read(event: dict) -> Asked | None:
-    account = event["user"]["username"].removeprefix(_ACCOUNT).partition(":")[2]
+    home, _, account = event["user"]["username"].removeprefix(_ACCOUNT).partition(":")
     reference = event.get("objectRef")
     if not account.startswith("istiod") or reference is None or "resource" not in reference:
         return None
     resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
     right = Right(reference.get("apiGroup", ""), resource, event["verb"], reference.get("name", ""))
     allowed = event.get("annotations", {}).get("authorization.k8s.io/decision") == "allow"
-    return Asked(account, right, reference.get("namespace", ""), allowed)
+    return Asked(home, right, reference.get("namespace", ""), allowed)
 
 
 def used(rights: Iterable[Right], requests: Iterable[Asked]) -> set[Right]:
@@ -85,6 +86,8 @@ def used(rights: Iterable[Right], requests: Iterable[Asked]) -> set[Right]:
     return {right for right in rights if right in (allowed if right.name else anonymous)}
 
 
-def covers(rights: set[Right], right: Right) -> bool:
-    """Whether a request is one that the rights allow, wherever it is made."""
-    return right in rights or right._replace(name="") in rights
+def is_granted(one: Asked) -> bool:
+    """Whether every installation grants it where it was asked for."""
+    rules = load_rules()
+    rights = granted([*rules.cluster, *(rules.namespaced if one.namespace == one.home else ())])
+    return one.right in rights or one.right._replace(name="") in rights

@@ -1,6 +1,7 @@
 """The workload's health as its agent finds it: every kind of probe, thresholds, and changes alone."""
 
 import asyncio
+import os
 import sys
 
 import pytest
@@ -96,9 +97,11 @@ async def test_a_command_that_fails_says_why():
 
 
 async def test_a_command_that_does_not_end_is_killed(tmp_path):
-    script = "import time; time.sleep(600)"
+    script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     found = probe(exec={"command": [sys.executable, "-c", script]}, timeoutSeconds=1)
     assert "no end within 1 s" in await application(found).check()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 async def test_a_command_that_is_not_there_is_no_success():

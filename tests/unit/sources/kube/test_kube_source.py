@@ -85,9 +85,11 @@ def test_a_look_at_the_kinds_that_fails_is_made_again():
             server.crds.put_nowait(CHANGE)
             await asyncio.sleep(60)
             assert source.resource("Service") is not None
+            refused = server.asked.count("/api")
             del server.refusals["/api"]
             await asyncio.sleep(60)
             asked = server.asked.count("/api")
+            assert asked > refused
             await asyncio.sleep(600)
             assert server.asked.count("/api") == asked
 
