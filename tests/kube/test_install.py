@@ -174,7 +174,7 @@ def test_a_second_revision_stands_beside_and_goes_without_a_trace_of_the_first(c
     declined = cluster.run("uninstall", "--revision", "canary", stdin="n\n")
     assert (declined.exit_code, declined.stdout.splitlines()[-1][-10:]) == (0, "Cancelled.")
     assert "Namespaces that still select it, whose pods keep their sidecars: shop, tagged." in declined.stdout
-    assert {name.kind for name in cluster.all_of("").keys() - both.keys()} == {"Namespace"}
+    assert {name.kind for name in versions_of_operators(cluster).keys() - both.keys()} == {"Namespace"}
 
     removed = cluster.run("uninstall", "--revision", "canary", "-y")
     assert removed.exit_code == 0, removed.output
@@ -259,6 +259,18 @@ def test_who_waits_in_vain_is_told_why(cluster: Cluster) -> None:
     assert "failed to wait for resource: resources not ready after 1s" in result.stderr
     assert "Deployment/istio-system/istiod: nothing progresses" in result.stderr
     assert "istiod-0 container discovery: ImagePullBackOff: no such image" in result.stderr
+
+
+def test_who_still_asks_for_a_tag_is_told_in_whatever_namespace_the_control_plane_is(cluster: Cluster) -> None:
+    for name, labels in (("far", {}), ("asking", {"istio.io/rev": "away"})):
+        cluster.bed.apply(Name("Namespace", "", name).path, namespace(name, labels))
+    values = {"revision": "there", "global": {"istioNamespace": "far"}, "revisionTags": ["away"]}
+    done = cluster.install(values)
+    assert done.exit_code == 0, done.output
+    declined = cluster.run("uninstall", "--revision", "there", stdin="n\n")
+    assert "Namespaces that still select it, whose pods keep their sidecars: asking." in declined.stdout
+    removed = cluster.run("uninstall", "--revision", "there", "-y")
+    assert removed.exit_code == 0, removed.output
 
 
 CONTAINER = {"image": "nowhere", "imageID": "", "restartCount": 0}

@@ -26,8 +26,8 @@ class Cluster:
     def __init__(self, bed: Bed) -> None:
         self.bed = bed
 
-    def install(self, revision: str, name: str = "") -> None:
-        identity = Identity(revision="" if revision == "default" else revision)
+    def install(self, revision: str, name: str = "", namespace: str = SYSTEM) -> None:
+        identity = Identity(namespace=namespace, revision="" if revision == "default" else revision)
         document = injector_configuration(
             Injector(identity=identity, ca_bundle="Um9vdHM=", reinvocation_policy="Never")
         )
@@ -37,7 +37,7 @@ class Cluster:
         spec = {"ports": [{"name": "https-webhook", "port": 443, "targetPort": 15017}], "selector": labels}
         metadata = {"name": identity.name, "labels": labels}
         with contextlib.suppress(Answer):
-            self.bed.call("POST", SERVICES, {"metadata": metadata, "spec": spec})
+            self.bed.call("POST", SERVICES.replace(SYSTEM, namespace), {"metadata": metadata, "spec": spec})
 
     def run(self, *arguments: str, stdin: str = "") -> Result:
         config = self.bed.kubeconfig()
@@ -178,3 +178,11 @@ async def test_a_conflict_is_told_and_applied_only_if_somebody_says_so(bed, clus
     assert [each["metadata"]["name"] for each in cluster.find(MUTATING, "prod")] == ["somebodys"]
     await cluster.tag("set", "prod", "-r", "blue", "--overwrite", stdin="y\n")
     assert len(cluster.find(MUTATING, "prod")) == 2
+
+
+async def test_a_conflict_is_found_wherever_the_control_planes_are(bed, namespace, cluster):
+    for revision in ("blue", "green"):
+        cluster.install(revision, namespace=namespace)
+    await cluster.tag("set", "prod", "-r", "green", "-i", namespace, "--webhook-name", "somebodys")
+    declined = await cluster.tag("set", "prod", "-r", "blue", "-i", namespace, "--overwrite", stdin="n\n")
+    assert "creating tag would conflict" in declined.stderr

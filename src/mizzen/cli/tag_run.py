@@ -58,7 +58,7 @@ async def set_tag(access: Access, wish: Wish, confirm: Confirm) -> None:
     async with Client(access) as client:
         objects = Objects(client, MANAGER)
         documents = await _build(objects, wish)
-        conflicts = await _find_conflicts(objects, documents, wish)
+        conflicts = await _find_conflicts(objects, documents)
         if conflicts and not wish.skip_confirmation:
             click.echo(conflicts, err=True)
             if not confirm("Apply anyways? [y/N]"):
@@ -77,7 +77,7 @@ async def generate_tag(access: Access, wish: Wish) -> list[dict[str, Any]]:
     async with Client(access) as client:
         objects = Objects(client, MANAGER)
         documents = await _build(objects, wish)
-        conflicts = await _find_conflicts(objects, documents, wish)
+        conflicts = await _find_conflicts(objects, documents)
     if conflicts and not wish.skip_confirmation:
         click.echo(conflicts, err=True)
     return documents
@@ -195,14 +195,14 @@ async def _deactivations(objects: Objects, system: str) -> list[dict[str, Any]]:
 # -- conflicts ---------------------------------------------------------------------------------------------------------
 
 
-async def _find_conflicts(objects: Objects, documents: list[dict[str, Any]], wish: Wish) -> str:
+async def _find_conflicts(objects: Objects, documents: list[dict[str, Any]]) -> str:
     """What an analysis has against the tag's injector beside those of the cluster; empty for nothing."""
     db = Engine()
     planned = {each["metadata"]["name"]: each for each in documents if each["kind"] == _MUTATING}
     for name, _ in await objects.find("", [_MUTATING]):
-        found = await objects.read(name)
-        if found is not None:
-            planned[name.name] = _overlay(found, planned.get(name.name))
+        there = await objects.read(name)
+        if there is not None:
+            planned[name.name] = _overlay(there, planned.get(name.name))
     for document in planned.values():
         decoded = cluster.decode_cluster_object(document)
         if decoded is not None:
@@ -210,12 +210,17 @@ async def _find_conflicts(objects: Objects, documents: list[dict[str, Any]], wis
     for name, _ in await objects.find("", [_SERVICE]):
         metadata = ObjectMeta(name=name.name, namespace=name.namespace)
         db.set(Key(_SERVICE, name.namespace, name.name), Service(metadata=metadata))
-    injector = Key(_MUTATING, "", wish.webhook_name or f"istio-revision-tag-{wish.tag}")
-    errors = [Placed(each, "") for each in check_injectors(db, injector) if each.level == "Error"]
+    tagged = [each["metadata"]["name"] for each in documents if _is_of_tag(each)]
+    found = [each for name in tagged for each in check_injectors(db, Key(_MUTATING, "", name))]
+    errors = [Placed(each, "") for each in found if each.level == "Error"]
     if not errors:
         return ""
     told = "creating tag would conflict, pass --skip-confirmation to proceed:\n"
     return told + render_log(errors, colour=False).rstrip("\n")
+
+
+def _is_of_tag(document: Document) -> bool:
+    return document["kind"] == _MUTATING and TAG_LABEL in document["metadata"].get("labels", {})
 
 
 def _overlay(found: Document, planned: Document | None) -> dict[str, Any]:

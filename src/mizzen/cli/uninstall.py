@@ -25,7 +25,6 @@ _NOTHING_ASKED = (
     "at least one of the --revision (or --set revision=<revision>), --filename or --purge flags must be set"
 )
 _FIRST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_TAG = "istio-revision-tag-"
 _LAST = ("RoleBinding", "ClusterRoleBinding", "Role", "ClusterRole", "ServiceAccount", "CustomResourceDefinition")
 
 
@@ -54,6 +53,8 @@ class _Found(NamedTuple):
     """What there is to remove, in order."""
 
     names: list["Name"]
+    tags: frozenset[str]
+    """Tags that go too."""
     spared: str = ""
     """Why definitions stay, empty if they do not."""
 
@@ -69,7 +70,7 @@ async def _uninstall(access: "Access", revision: str, *, is_sure: bool, dry_run:
         if not found.names:
             click.echo(f"Nothing of Mizzen{f' revision {revision}' if revision else ''} is installed.")
             return
-        if not is_sure and not ask(await _question(objects, revision, found.names)):
+        if not is_sure and not ask(await _question(objects, revision, found)):
             click.echo("Cancelled.")
             return
         for name in found.names:
@@ -83,7 +84,7 @@ async def _uninstall(access: "Access", revision: str, *, is_sure: bool, dry_run:
 async def _find(objects: "Objects", revision: str) -> _Found:
     """Everything of a revision; of all, and the definitions, where it is empty."""
     from mizzen.cli.install_run import HELM, MANAGED_BY
-    from mizzen.install.identity import MIZZEN, PART_OF, REVISION_LABEL
+    from mizzen.install.identity import MIZZEN, PART_OF, REVISION_LABEL, TAG_LABEL
     from mizzen.sources.kube.objects import PLACES
 
     kinds = [kind for kind in PLACES if kind not in ("CustomResourceDefinition", "Namespace")]
@@ -93,6 +94,7 @@ async def _find(objects: "Objects", revision: str) -> _Found:
     if releases:
         raise MizzenError(f"this belongs to the Helm release {releases[0]}; remove it with `helm uninstall`")
     names, spared = [name for name, _ in ours], ""
+    tags = frozenset(metadata.labels[TAG_LABEL] for _, metadata in ours if TAG_LABEL in metadata.labels)
     if not revision:
         definitions = await objects.find(f"{MANAGED_BY}={MIZZEN}", ["CustomResourceDefinition"])
         others = await _other_control_planes(objects)
@@ -100,7 +102,7 @@ async def _find(objects: "Objects", revision: str) -> _Found:
             spared = f"The definitions (CRDs) stay, since other control planes read them: {', '.join(others)}."
         else:
             names += [name for name, _ in definitions]
-    return _Found(sorted(names, key=lambda name: (_rank(name.kind), name)), spared)
+    return _Found(sorted(names, key=lambda name: (_rank(name.kind), name)), tags, spared)
 
 
 async def _other_control_planes(objects: "Objects") -> list[str]:
@@ -116,24 +118,24 @@ def _rank(kind: str) -> int:
     return 2 + _LAST.index(kind) if kind in _LAST else 1
 
 
-async def _question(objects: "Objects", revision: str, names: list["Name"]) -> str:
+async def _question(objects: "Objects", revision: str, found: _Found) -> str:
     """The prompt, and who still counts on what is to go."""
+    names = found.names
     definitions = sum(name.kind == "CustomResourceDefinition" for name in names)
     lines = [f"{len(names)} objects will be removed from the cluster."]
     if not revision:
         lines = [f"All {len(names)} objects of Mizzen will be removed from the cluster."]
     if definitions:
         lines.append(f"Among them are {definitions} definitions (CRDs): every object of these kinds goes with them.")
-    if users := await _namespaces_of(objects, revision, names):
+    if users := await _namespaces_of(objects, revision, found.tags):
         lines.append(f"Namespaces that still select it, whose pods keep their sidecars: {', '.join(users)}.")
     return "\n".join([*lines, "Proceed? (y/N) "])
 
 
-async def _namespaces_of(objects: "Objects", revision: str, names: list["Name"]) -> list[str]:
+async def _namespaces_of(objects: "Objects", revision: str, tags: frozenset[str]) -> list[str]:
     """Namespaces whose labels select the revision, itself or by a tag that goes too; or any, for all revisions."""
     from mizzen.install.identity import DEFAULT_REVISION, REVISION_LABEL
 
-    tags = {name.name.removeprefix(_TAG) for name in names if name.kind == _FIRST[0] and name.name.startswith(_TAG)}
     selecting = {revision, *tags}
 
     def selects(metadata: "Metadata") -> bool:
