@@ -117,9 +117,10 @@ def _read_token(endpoint: Endpoint, clock: Callable[[], float] = time.time) -> s
     """The token; none where its time is over and there is a certificate to show in its place."""
     content = read_file(endpoint.token) if endpoint.token is not None else None
     token = content.decode(errors="replace").strip() if content else ""
-    if token and endpoint.certificate is not None and _read_pair(endpoint.certificate) is not None:
-        end = _token_end(token)
-        return token if end is None or clock() < end else ""
+    end = _token_end(token) if token else None
+    is_over = end is not None and clock() >= end
+    if is_over and endpoint.certificate is not None and _read_pair(endpoint.certificate) is not None:
+        return ""
     return token
 
 

@@ -56,7 +56,6 @@ def _template_labels(key: tuple[str, ...], value: Any) -> Iterable[Hashable]:
 
 _pods_by_label = Index("Pod", "label", _pod_labels)
 _templates_by_label = {kind: Index(kind, "label", _template_labels) for kind in TEMPLATE_KINDS}
-_template_selectors = Index("Pod", "labels of namespace", lambda key, pod: ((key[1], freeze(pod.metadata.labels)),))
 
 
 @query
@@ -71,11 +70,6 @@ def matching_pods(db: Engine, namespace: str, labels: Labels) -> tuple[Key, ...]
             if stands_for_pods(db, key):
                 found.append(key)
     return tuple(found)
-
-
-def real_pods(db: Engine, namespace: str, labels: Labels) -> tuple[Key, ...]:
-    """The same without templates."""
-    return tuple(key for key in matching_pods(db, namespace, labels) if key.kind == "Pod")
 
 
 def _carrying(db: Engine, kind: str, index: Index, namespace: str, labels: Labels) -> list[Key]:

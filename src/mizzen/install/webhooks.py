@@ -6,7 +6,6 @@ entry is asked about the system's namespaces, whatever somebody labels them with
 of the control plane do): then an absent control plane keeps neither the system nor itself from starting.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -48,8 +47,6 @@ class Injector(msgspec.Struct, frozen=True, kw_only=True):
     """A control plane outside the cluster; `path` does not count then."""
     ca_bundle: str = ""
     """PEM in base64; empty leaves it to the control plane, which keeps it right."""
-    labels: Mapping[str, str] = {}
-    """Further labels of the configuration."""
 
     @property
     def name(self) -> str:
@@ -87,7 +84,7 @@ class Validator(msgspec.Struct, frozen=True, kw_only=True):
 
 def injector_configuration(injector: Injector) -> dict[str, Any]:
     """The MutatingWebhookConfiguration of a revision or a tag."""
-    labels = {**injector.identity.labels(app="sidecar-injector"), **injector.labels}
+    labels = {**injector.identity.labels(app="sidecar-injector")}
     if injector.tag:
         labels[TAG_LABEL] = injector.tag
     return document(

@@ -7,7 +7,7 @@ them are ours, in snake_case, and become those of the wire.
 import ast
 import inspect
 import re
-import textwrap
+import sys
 from collections.abc import Mapping
 from functools import cache
 
@@ -24,8 +24,7 @@ def description_of(cls: type[Message]) -> str:
 @cache
 def field_descriptions(cls: type[Message]) -> Mapping[str, str]:
     """What those of a Struct's own fields are that say it, by their Python names."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    assert isinstance(body, ast.ClassDef)
+    body = _classes(cls.__module__)[cls.__name__]
     found: dict[str, str] = {}
     for field, below in zip(body.body, body.body[1:], strict=False):
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
@@ -33,6 +32,13 @@ def field_descriptions(cls: type[Message]) -> Mapping[str, str]:
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             found[field.target.id] = _first_paragraph(below.value.value)
     return found
+
+
+@cache
+def _classes(module: str) -> Mapping[str, ast.ClassDef]:
+    """The classes of a module as they are written."""
+    written = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in written.body if isinstance(node, ast.ClassDef)}
 
 
 def _first_paragraph(text: str) -> str:

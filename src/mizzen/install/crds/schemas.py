@@ -16,7 +16,7 @@ from msgspec.structs import fields as struct_fields
 from mizzen.api.message import FreeForm, Message
 from mizzen.api.scalars import Duration, Int32
 from mizzen.api.shape import Field, shape_of
-from mizzen.api.validate.crd.bounds import BOUNDS, REQUIRED, Bound, Schema, cel, merge
+from mizzen.api.validate.crd.bounds import BOUNDS, REQUIRED, Schema, cel, merge
 from mizzen.api.validate.crd.rules import ONE_OF
 from mizzen.api.validate.crd.schema import UNRULED_DURATIONS
 from mizzen.install.crds.descriptions import description_of, field_descriptions
@@ -87,7 +87,7 @@ def _field_schema(cls: type[Message], info: FieldInfo, field: Field, terms: tupl
     elif field.container == "map":
         whole = {"type": "object", "additionalProperties": value}
     bounds = BOUNDS.get(cls, {}).get(info.name, ())
-    asked = [bound.schema for bound in bounds if isinstance(bound, Bound)]
+    asked = [bound.schema for bound in bounds]
     return merge(whole, *asked, *(one.fields.get(info.name, {}) for one in terms))
 
 
