@@ -6,7 +6,7 @@ the manifests of the local mesh that runs. Files are read after them and replace
 
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import click
@@ -26,11 +26,20 @@ class Live(NamedTuple):
     """The manifests of a local mesh."""
 
 
-def read(kubeconfig: str, context: str, environment: Mapping[str, str] = os.environ) -> Live | None:
-    """None where neither a cluster nor a local mesh is at hand. Raises MizzenError for one that cannot be read."""
+def read(
+    kubeconfig: str,
+    context: str,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    only: Collection[str] | None = None,
+) -> Live | None:
+    """None where neither a cluster nor a local mesh is at hand. Raises MizzenError for one that cannot be read.
+
+    `only`: the kinds of objects to ask an API server for, if not all.
+    """
     path = clusters.find_kubeconfig(kubeconfig, environment)
     if path is not None:
-        return Live(documents=_list(path, context))
+        return Live(documents=_list(path, context, only))
     if context:
         raise UsageError(f"--context {context}: there is no kubeconfig")
     try:
@@ -39,9 +48,10 @@ def read(kubeconfig: str, context: str, environment: Mapping[str, str] = os.envi
         return None
 
 
-def _list(path: pathlib.Path, context: str) -> tuple[Mapping[str, Any], ...]:
+def _list(path: pathlib.Path, context: str, only: Collection[str] | None) -> tuple[Mapping[str, Any], ...]:
     import asyncio
 
+    from mizzen.api.kinds import KINDS
     from mizzen.sources.kube.access import from_kubeconfig
     from mizzen.sources.kube.listing import Extra, list_documents
 
@@ -50,7 +60,9 @@ def _list(path: pathlib.Path, context: str) -> tuple[Mapping[str, Any], ...]:
         Extra(_ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
         Extra(_ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
     )
-    listing = asyncio.run(list_documents(from_kubeconfig(path, context), extras=extras))
+    wanted = [kind for kind in KINDS if only is None or kind.kind in only]
+    besides = [extra for extra in extras if only is None or extra.kind in only]
+    listing = asyncio.run(list_documents(from_kubeconfig(path, context), wanted, besides))
     for refused in listing.refused:
         click.echo(f"Warning: not read: {refused}", err=True)
     return tuple(listing.documents)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mizzen.api.kube.pods import Pod
     from mizzen.api.meta import Key
 
+_READ = ("MutatingWebhookConfiguration", "Namespace", "Pod", "ConfigMap")
+"""The kinds of a cluster that these commands look at."""
 _LOCAL = "mizzen up"
 """What injects in a local mesh."""
 _UNNAMED = "default"
@@ -58,7 +60,7 @@ def _look(manifests: tuple[str, ...], mesh: str, kubeconfig: str, context: str) 
     from mizzen.analysis import cluster, injectors
     from mizzen.cli import analysis_files, analysis_live
 
-    live = None if manifests or mesh else analysis_live.read(kubeconfig, context)
+    live = None if manifests or mesh else analysis_live.read(kubeconfig, context, only=_READ)
     documents = live.documents if live is not None else ()
     if not (manifests or documents):
         view = views.View(views.Request(mesh=mesh))
