@@ -150,13 +150,17 @@ class SharedAuthority:
             if kept is not None and (self._kept is None or kept.version != self._kept.version):
                 self.authority.take(_decode(kept))
             self._kept = kept
-            source = await self._find_source()
-            if source is None:
-                await self._restore(self.authority.state.current)
-            else:
-                await self._follow(source)
+            source, fault = await self._find_source(), None
+            try:
+                await (self._restore(self.authority.state.current) if source is None else self._follow(source))
+            except AuthorityError as error:
+                fault = error
+            # What was announced before goes on, whatever became of its source.
             self.authority.advance()
-            if await self._save():
+            is_saved = await self._save()
+            if fault is not None:
+                raise fault
+            if is_saved:
                 return
 
     async def _follow(self, source: _Source) -> None:
@@ -184,6 +188,7 @@ class SharedAuthority:
 
     async def _save(self) -> bool:
         """Write down the state; whether all is written that there is to write."""
+        self._wake.clear()
         content = store.encode_state(self.authority.state)
         if self._kept is None:
             written = await self._secrets.create(STATE, STATE_TYPE, {store.STATE: content})

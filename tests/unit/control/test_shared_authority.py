@@ -236,6 +236,24 @@ async def test_another_authority_is_announced_by_all_before_any_signs_by_it(repl
     assert replicas.bundles() == {new.pem}
 
 
+async def test_what_was_announced_goes_on_while_the_operators_secret_is_broken(replicas: Replicas) -> None:
+    shared = await replicas.start()
+    new = make_node("new", START)
+    replicas.server.put("cacerts", parts_of(new))
+    await shared.look()
+    replicas.server.put("cacerts", {**parts_of(new), "ca-key.pem": b"broken"})
+    for _ in range(30):
+        replicas.now += 3600
+        with pytest.raises(AuthorityError):
+            await shared.look()
+    signed, _ = chain_of(shared)
+    assert certificates.is_issued_by(signed[0], new.certificate)
+    with pytest.raises(AuthorityError):
+        await shared.look()
+    stored = store.decode_state(replicas.server.data("mizzen-authority")["authority.json"], "x")
+    assert stored.issued_until == shared.authority.state.issued_until, "a restart knows how long it lives"
+
+
 async def test_a_replica_that_starts_within_the_overlap_stands_where_the_others_stand(replicas: Replicas) -> None:
     first = await replicas.start()
     new = make_node("new", START)
