@@ -115,8 +115,8 @@ class Discovery:
             del first
             await self._serve_connection(connection, context, answers)
         finally:
-            self.registrar.leave(connection)
             connection.stream.leave()
+            self.registrar.leave(connection)
 
     async def _serve_connection(self, connection: Connection, context: Context, answers: DebugAnswers) -> None:
         _log.info("ADS: new connection for node:%s", connection.id)

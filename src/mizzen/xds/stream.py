@@ -50,6 +50,7 @@ class Stream:
     """One client and its session."""
 
     __slots__ = (
+        "_closed",
         "_followed",
         "_id",
         "_pace",
@@ -93,6 +94,7 @@ class Stream:
         self._unserved: frozenset[str] = frozenset()
         self._wake = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
+        self._closed = False
         self._writing = asyncio.Lock()
 
     async def run(self, read: Read, write: Write, answer_debug: AnswerDebug) -> None:
@@ -102,6 +104,8 @@ class Stream:
                 sender = tasks.create_task(self._send(write), name=f"send {self._id}")
                 receiving = self._receive(read, write, answer_debug)
                 self._receiver = tasks.create_task(receiving, name=f"receive {self._id}")
+                if self._closed:
+                    self._receiver.cancel()
                 await asyncio.wait((self._receiver,))
                 sender.cancel()
         except ExceptionGroup as group:
@@ -113,7 +117,8 @@ class Stream:
             self._rejections.forget()
 
     def close(self) -> None:
-        """End the stream."""
+        """End the stream, also one that does not run yet."""
+        self._closed = True
         if self._receiver is not None:
             self._receiver.cancel()
 

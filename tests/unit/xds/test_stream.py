@@ -166,6 +166,13 @@ async def test_closing_ends_the_stream():
             await task
 
 
+async def test_what_is_closed_before_it_runs_ends_at_once():
+    setting = Setting()
+    setting.stream.close()
+    async with setting.running() as task, asyncio.timeout(5):
+        await task
+
+
 async def test_debug_requests_are_answered_beside_the_subscriptions():
     setting = Setting()
     async with setting.running():
