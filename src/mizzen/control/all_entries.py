@@ -1,13 +1,15 @@
 """The ServiceEntries of all revisions, for the one leader that the cluster has for their virtual addresses.
 
-In: a client, the mesh config. Out: a source and an engine of their own, since the control plane takes the entries of
-its own revision alone, and an address that another revision's entry has must be given to nobody else.
+In: a client, the selectors of namespaces that are in force. Out: a source and an engine of their own, since the control
+plane takes the entries of its own revision alone, and an address that another revision's entry has must be given to
+nobody else.
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 from mizzen.api.kinds import kind_named
-from mizzen.control.mesh import MeshSettings
+from mizzen.api.selectors import Selector
 from mizzen.incremental import Engine
 from mizzen.sources.batches import Batch
 from mizzen.sources.kube.client import Client
@@ -20,8 +22,8 @@ _EVERY = 0.5
 class AllEntries:
     """Those of the selected namespaces; somebody runs it."""
 
-    def __init__(self, client: Client, mesh: MeshSettings) -> None:
-        self._mesh = mesh
+    def __init__(self, client: Client, selectors: Callable[[], Sequence[Selector]]) -> None:
+        self._selectors = selectors
         self.source = KubeSource(client, kinds=_KINDS, is_measured=False)
         self.db = Engine()
         self._select()
@@ -35,7 +37,7 @@ class AllEntries:
                 self._select()
 
     def _select(self) -> None:
-        self.source.select(selectors=self._mesh.config.discovery_selectors)
+        self.source.select(selectors=self._selectors())
 
     def _take(self, batch: Batch) -> None:
         for key, value in batch.sets.items():

@@ -335,6 +335,9 @@ async def run(options: Options, config: settings.Settings) -> None:
         try:
             kept_authority = await opening
         except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # Not by a signal.
             _log.info("stopped before there was an authority")
             return
         control_plane = ControlPlane(options, config, kept_authority=kept_authority)

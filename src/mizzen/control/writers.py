@@ -109,7 +109,7 @@ class Writers:
     async def _allocate_addresses(self, requests: LeaderRequests) -> None:
         features = self._config.features
         networks = features.addresses_v4, features.addresses_v6
-        entries = AllEntries(self._cluster.client, self._mesh)
+        entries = AllEntries(self._cluster.client, lambda: self._cluster.source.selection.selectors)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(entries.run())
             await entries.source.listed.wait()

@@ -86,6 +86,11 @@ class Selection:
         added = tuple(sorted(self.revisions - before))
         return Change((Part(revisions=added),) if added else (), shrinks=bool(before - self.revisions))
 
+    @property
+    def selectors(self) -> tuple[Selector, ...]:
+        """What namespaces are selected by; without any, all are."""
+        return self._selectors
+
     def set_selectors(self, selectors: Iterable[Selector]) -> Change:
         """The mesh config selects namespaces by these now."""
         wanted = tuple(selectors)
