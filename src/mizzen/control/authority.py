@@ -71,6 +71,7 @@ class RunningAuthority:
             fresh=fresh and plugged is None,
         )
         self._interval = min(config.root_check_interval, _LOOK_EVERY)
+        self._is_written = True
         if plugged is not None:
             self.authority.plug_in(plugged)
         if self._folder is not None:
@@ -90,7 +91,9 @@ class RunningAuthority:
             self.follow()
 
     def follow(self) -> None:
-        """Look at the operator's files; take in what has changed, once it is whole."""
+        """Look at the operator's files; take in what has changed, once it is whole. Write down what could not be."""
+        if not self._is_written:
+            self._save(self.authority.state)
         if self._plugged is None:
             self._plugged = _find_plugged_folder(self._config, self._folder)
         stamps = self._look()
@@ -118,7 +121,9 @@ class RunningAuthority:
         assert self._folder is not None
         try:
             store.save_state(self._folder, state)
+            self._is_written = True
         except AuthorityError as error:
+            self._is_written = False
             _log.error("the authority's state is not written down: %s", error)
 
 

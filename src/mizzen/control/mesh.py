@@ -86,6 +86,9 @@ class MeshSettings:
         except tree.Unreadable as error:
             self._file_findings = (Finding(origin, error.problem),)
             return
+        if not text and self._from_file is not None:
+            self._file_findings = (Finding(origin, tree.EMPTY),)
+            return
         config, self._file_findings = _decode(text, origin, None)
         self._from_file = config or self._from_file
         self._written_in_file = _keep_good(text, self._file_findings, self._written_in_file)

@@ -8,6 +8,8 @@ changed: first by modification time, size and inode, then by content, and of tho
     within one path an object that is there twice is a Problem, and the first in path order stays
     an object that no longer decodes keeps its last version, as do all of a file that can no longer be read
     of a file with a part that does not parse no object goes away, since nobody can tell which one it was
+    nor does one of a file that has not a byte any more, as a full disk or a command at work leaves it
+    nor of a path that is gone, or is another folder now and empty, as where something was mounted
 """
 
 import hashlib
@@ -114,6 +116,7 @@ class FileTree:
         self._clock = clock
         self._files: dict[str, _File] = {}
         self._listing: tuple[Finding, ...] = ()
+        self._identity: tuple[int, int] | None = None
         self._started = False
         self.unsettled = False
         """Whether the last scan left a file alone that was being written."""
@@ -142,13 +145,15 @@ class FileTree:
             if not self._started:
                 raise
             return self._report_missing(str(error))
+        if self._files and not listing.files and listing.identity != self._identity:
+            return self._report_missing(f"{self.root} is another folder now, and empty")
         before, self._files = self._files, {}
         self.unsettled = False
         changed = listing.findings != self._listing
         for path, stamp in listing.files.items():
             changed = self._look_at(path, stamp, before.get(path), quiet) or changed
         changed = changed or list(before) != list(self._files)
-        self._listing, self._started = listing.findings, True
+        self._listing, self._identity, self._started = listing.findings, listing.identity, True
         if changed:
             self._join()
         return changed
@@ -205,6 +210,8 @@ class FileTree:
             if known is not None and known.digest == digest:
                 known.stamp, known.read_at = stamp, now
                 return known, False
+            if not content and known is not None and known.real:
+                return _keep(path, stamp, known, tree.EMPTY, now)
             text = tree.decode_text(content)
         except Unreadable as error:
             return _keep(path, stamp, known, error.problem, now)

@@ -20,6 +20,9 @@ LARGEST_FILE = 32 * 1024 * 1024
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
+EMPTY = Problem(code="empty-file", message="the file has not a byte any more; what it held last stays in force")
+"""A full disk leaves a file so, and so does a command that has yet to write. Who wants it empty leaves a comment."""
+
 
 class Stamp(NamedTuple):
     """What a file's directory entry says; equal stamps mean equal content, unless the file is very young."""
@@ -42,6 +45,8 @@ class Listing(NamedTuple):
     findings: tuple[Finding, ...]
     repeats: dict[str, str]
     """Files and folders that a link leads to as well, each with the name under which it is read."""
+    identity: tuple[int, int]
+    """Device and inode of the root."""
 
 
 def list_files(root: pathlib.Path) -> Listing:
@@ -49,12 +54,12 @@ def list_files(root: pathlib.Path) -> Listing:
     try:
         status = root.stat()
         if not stat.S_ISDIR(status.st_mode):
-            return Listing({str(root): Stamp.of(status)}, (), {})
+            return Listing({str(root): Stamp.of(status)}, (), {}, _identity(status))
         walk = _Walk()
         files = dict(walk.files_in(str(root), (_identity(status),)))
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}") from error
-    return Listing(files, tuple(walk.findings), walk.repeats)
+    return Listing(files, tuple(walk.findings), walk.repeats, _identity(status))
 
 
 def is_wanted(name: str) -> bool:

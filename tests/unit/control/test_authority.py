@@ -82,6 +82,21 @@ def test_rotation_survives_a_restart(tmp_path: pathlib.Path, clock: Clock) -> No
     assert (tmp_path / "ca" / "root-cert.pem").read_bytes() == again.bundle
 
 
+def test_rotation_that_could_not_be_written_down_is_as_soon_as_it_can_be(tmp_path: pathlib.Path, clock: Clock) -> None:
+    found, place, away = start(tmp_path, clock), tmp_path / "ca", tmp_path / "away"
+    found.authority.issue(REQUEST, [CART])
+    place.rename(away)
+    place.touch()
+    found.authority.adopt(found.authority.build_successor())
+    found.follow()
+    place.unlink()
+    away.rename(place)
+    found.follow()
+    assert start(tmp_path, clock).authority.state.roots == found.authority.state.roots
+    assert len(found.authority.state.roots) == 2
+    assert (place / "root-cert.pem").read_bytes() == found.authority.bundle
+
+
 def test_plugged_in_authority_is_used_and_left_alone(tmp_path: pathlib.Path, clock: Clock) -> None:
     root = make_node("root", START)
     issuing = make_node("issuing", START, root)

@@ -42,6 +42,17 @@ def test_empty_file_means_the_defaults(tmp_path: pathlib.Path) -> None:
     assert MeshSettings(write(tmp_path / "mesh", "# nothing\n")).config == default_mesh_config()
 
 
+def test_file_without_a_byte_leaves_what_it_held_in_force(tmp_path: pathlib.Path) -> None:
+    mesh = MeshSettings(write(tmp_path / "mesh", "trustDomain: mesh.example\n"))
+    write(tmp_path / "mesh", "")
+    mesh.reload()
+    assert mesh.config.trust_domain == "mesh.example"
+    assert [finding.problem.code for finding in mesh.findings] == ["empty-file"]
+    write(tmp_path / "mesh", "# nothing\n")
+    mesh.reload()
+    assert (mesh.config, mesh.findings) == (default_mesh_config(), ())
+
+
 def test_config_map_counts_before_the_file(tmp_path: pathlib.Path) -> None:
     mesh = MeshSettings(write(tmp_path / "mesh", "trustDomain: file.example\n"))
     mesh.follow(config_map("trustDomain: map.example\n"), MAP)

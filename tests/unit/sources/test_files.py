@@ -254,6 +254,42 @@ def test_missing_root_leaves_everything_as_it_was(folder: Folder, tmp_path: path
     assert folder.codes() == []
 
 
+def test_root_whose_mount_is_gone_leaves_everything_as_it_was(folder: Folder, tmp_path: pathlib.Path) -> None:
+    folder.write("a.yaml", service())
+    folder.scan()
+    tmp_path.rename(tmp_path.with_name("unmounted"))
+    tmp_path.mkdir()
+    assert folder.scan()
+    assert folder.codes() == ["missing"]
+    assert list(folder.tree.objects) == [CART]
+    assert not folder.scan()
+    tmp_path.rmdir()
+    tmp_path.with_name("unmounted").rename(tmp_path)
+    assert folder.scan()
+    assert folder.codes() == []
+    (tmp_path / "a.yaml").unlink()
+    assert folder.scan()
+    assert not folder.tree.objects, "the same folder may become empty"
+
+
+def test_file_without_a_byte_keeps_what_it_held(folder: Folder) -> None:
+    folder.write("a.yaml", service())
+    folder.write("b.yaml", service("front"))
+    folder.scan()
+    folder.write("a.yaml", "")
+    assert folder.scan()
+    assert folder.codes() == ["empty-file"]
+    assert set(folder.tree.objects) == {CART, FRONT}
+    assert not folder.scan()
+    folder.write("b.yaml", service())
+    folder.scan()
+    assert set(folder.tree.objects) == {CART}
+    folder.write("a.yaml", "# nothing\n")
+    folder.write("b.yaml", "# nothing\n")
+    assert folder.scan()
+    assert (folder.codes(), dict(folder.tree.objects)) == ([], {})
+
+
 def test_missing_root_at_the_start_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(SourceError, match="cannot read"):
         FileTree(tmp_path / "missing").scan()
@@ -430,7 +466,7 @@ def test_following_edits_ends_where_a_fresh_start_would(edits: list[tuple[str, l
             if services is None:
                 (folder.path / name).unlink(missing_ok=True)
             else:
-                folder.write(name, "---\n".join(service(each, port) for each, port in services))
+                folder.write(name, "---\n".join(service(each, port) for each, port in services) or "# nothing\n")
             folder.scan()
         fresh = FileTree(folder.path)
         fresh.scan()
