@@ -38,6 +38,7 @@ class ServingCertificate:
         self._names = tuple(names)
         self._clock = clock
         self._renew_at = 0.0
+        self._valid_from = 0.0
         self._key_pem = observe.Secret(b"")
         self._chain_pem = b""
         self._bundle = b""
@@ -56,8 +57,8 @@ class ServingCertificate:
         return self._key_pem
 
     def renew_if_due(self) -> bool:
-        """Renew when half of the life is over; whether it was."""
-        if self._clock() < self._renew_at:
+        """Renew when half of the life is over, or when a clock set back makes it one of the future; whether it was."""
+        if self._valid_from <= self._clock() < self._renew_at:
             return False
         self.renew()
         return True
@@ -67,6 +68,7 @@ class ServingCertificate:
         key = ec.generate_private_key(ec.SECP256R1())
         chain = self._authority.issue_serving(key, self._names, LIFETIME)
         now = self._clock()
+        self._valid_from = certificates.start_of(chain[0])
         self._renew_at = now + (certificates.expiry_of(chain[0]) - now) / 2
         self._key_pem = observe.Secret(certificates.encode_key(key))
         self._chain_pem = certificates.encode(*chain)

@@ -75,7 +75,8 @@ class MeshSettings:
     def has_changed(self) -> bool:
         """Whether the file is another one than when it was read, and no longer being written."""
         stamp = _stamp(self._path)
-        return stamp != self._stamp and (stamp is None or time.time() - stamp.modified_ns / 1e9 > _QUIET)
+        # A time in the future is that of a clock that was set back, or of another machine.
+        return stamp != self._stamp and (stamp is None or not 0 <= time.time() - stamp.modified_ns / 1e9 <= _QUIET)
 
     def reload(self) -> None:
         """Read the file again."""

@@ -231,6 +231,15 @@ async def test_serving_certificate_is_renewed_at_half_of_its_life(mesh: Mesh) ->
     assert names.value.get_values_for_type(x509.DNSName) == [HOST]
 
 
+async def test_serving_certificate_of_a_clock_that_was_ahead_is_renewed(mesh: Mesh) -> None:
+    mesh.offset += 3600
+    mesh.certificate.renew()
+    mesh.offset -= 3600
+    assert mesh.certificate.renew_if_due()
+    assert not mesh.certificate.renew_if_due()
+    await mesh.ask(mesh.token_port, request(), mesh.token())
+
+
 def test_control_plane_names_are_istiods() -> None:
     assert serving.control_plane_names("istio-system", "default", ("mesh.example",)) == (
         "istio-pilot.istio-system.svc",

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import time
 
 import pytest
 
@@ -110,6 +111,13 @@ def test_unreadable_file_at_the_start_is_an_error(tmp_path: pathlib.Path, text: 
         write(path, text)
     with pytest.raises(SourceError, match=f"--meshConfig: {path}"):
         MeshSettings(str(path))
+
+
+def test_file_of_a_clock_that_was_ahead_is_read(tmp_path: pathlib.Path) -> None:
+    mesh = MeshSettings(write(tmp_path / "mesh", "trustDomain: mesh.example\n"))
+    (tmp_path / "mesh").write_text("trustDomain: other.example\n")
+    os.utime(tmp_path / "mesh", (time.time() + 3600,) * 2)
+    assert mesh.has_changed()
 
 
 def test_file_that_breaks_later_leaves_the_last_one_in_force(tmp_path: pathlib.Path) -> None:
