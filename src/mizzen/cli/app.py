@@ -21,6 +21,7 @@ COMMANDS = {
         "Show whether each proxy has what the control plane sent it.",
         ("ps",),
     ),
+    "top": Entry("mizzen.cli.top:top", "Show what costs most: objects by the pushes that they cause."),
     "proxy-config": Entry(
         "mizzen.cli.proxy_config:proxy_config", "Show what one proxy's Envoy has really loaded.", ("pc",)
     ),

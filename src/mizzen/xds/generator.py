@@ -5,7 +5,7 @@ the same proxy class, type and names gives the same root, and its value is compi
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mizzen import observe
 from mizzen.compile.resource import ResourceSet
@@ -18,6 +18,14 @@ _log = observe.scope("ads")
 
 
 _SHOWN_ARGUMENT = 160
+
+
+class Change(NamedTuple):
+    """An input that is another one now."""
+
+    object: Key
+    how: str
+    """`added`, `updated` or `removed`."""
 
 
 class Root(Protocol):
@@ -45,8 +53,8 @@ class Generator(Protocol):
         """The types that are served."""
         ...
 
-    def apply(self, changes: Mapping[Key, Any]) -> None:
-        """Set these inputs, or remove those whose value is None, in one step."""
+    def apply(self, changes: Mapping[Key, Any]) -> Sequence[Change]:
+        """Set these inputs, or remove those whose value is None, in one step; those that are others now."""
         ...
 
     def root(self, proxy: Proxy, type_url: str, names: Names | None) -> Root:
@@ -71,17 +79,18 @@ class EngineGenerator:
         self.type_urls = frozenset(type_urls)
         self._failing: frozenset[Hashable] = frozenset()
 
-    def apply(self, changes: Mapping[Key, Any]) -> None:
+    def apply(self, changes: Mapping[Key, Any]) -> Sequence[Change]:
         """Set or remove inputs of the engine; one that cannot be indexed is reported and keeps nobody else out."""
+        made: list[Change] = []
         for key, value in changes.items():
             try:
-                if value is None:
-                    self._engine.remove(key)
-                else:
-                    self._engine.set(key, value)
+                how = "removed" if value is None else "added" if self._engine.peek(key) is None else "updated"
+                if self._engine.remove(key) if value is None else self._engine.set(key, value):
+                    made.append(Change(key, how))
             except Exception:  # A fault of ours about one object must not stop the changes of all others.
                 metrics.INTERNAL_ERRORS.inc()
                 _log.exception("%s cannot be taken in", "/".join(key))
+        return made
 
     def root(self, proxy: Hashable, type_url: str, names: Names | None) -> Root:
         """The engine's root for these arguments."""

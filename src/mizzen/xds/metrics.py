@@ -21,6 +21,12 @@ QUEUE_TIME = Histogram("pilot_proxy_queue_time", "Seconds from a change to the s
 DEBOUNCE_TIME = Histogram("pilot_debounce_time", "Seconds from the first change to its commit.", _PUSH_BUCKETS)
 TRIGGERS = Counter("pilot_push_triggers", "Pushes to proxies, by the reason of the change.", ("type",))
 UPDATES = Counter("pilot_inbound_updates", "Changes received from the sources, by reason.", ("type",))
+CAUSED_PUSHES = Counter(
+    "mizzen_caused_pushes", "Pushes to proxies in which a change of that kind took part.", ("kind", "change", "proxy")
+)
+CAUSED_BYTES = Counter(
+    "mizzen_caused_bytes", "Bytes sent because of changes; those of one push share evenly.", ("kind", "change", "proxy")
+)
 REJECTS = Counter("pilot_total_xds_rejects", "Responses that a proxy rejected.", ("type",))
 INTERNAL_ERRORS = Counter("pilot_total_xds_internal_errors", "Resources that could not be compiled.")
 SECRET_ERRORS = Counter(
@@ -75,6 +81,12 @@ def count_request(size: int) -> None:
     if size > _largest_request.value:
         _largest_request.value = size
         RECEIVED_MAX.set(size)
+
+
+def count_caused(kind: str, change: str, proxy: str, size: int) -> None:
+    """A proxy of that type was sent so many bytes because objects of a kind changed in one way."""
+    CAUSED_PUSHES.labels(kind, change, proxy).inc()
+    CAUSED_BYTES.labels(kind, change, proxy).inc(size)
 
 
 def count_send_error(type_url: str) -> None:

@@ -11,14 +11,14 @@ import contextlib
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mizzen import observe
 from mizzen import settings as settings_module
 from mizzen.incremental import Key
 from mizzen.xds import metrics
-from mizzen.xds.generator import Generator
+from mizzen.xds.generator import Change, Generator
 from mizzen.xds.history import History, Pushed, shown
 from mizzen.xds.pace import Pace
 from mizzen.xds.roots import Push, Roots
@@ -210,8 +210,8 @@ class Pusher:
             return 0.0
         return self._debounce.wait(self._clock())
 
-    def _commit(self) -> tuple[Push, tuple[Key, ...]] | None:
-        """Bring all changes into the engine in one step; what is to be pushed, and the objects that changed."""
+    def _commit(self) -> tuple[Push, Sequence[Change]] | None:
+        """Bring all changes into the engine in one step; what is to be pushed, and what was changed."""
         self._woken.clear()
         first = self._debounce.first
         if first is None:
@@ -219,18 +219,19 @@ class Pusher:
         changes, self._changes = self._changes, {}
         reasons, self._reasons = self._reasons, Counter()
         self._debounce.reset()
-        self._generator.apply(changes)
+        made = self._generator.apply(changes)
         self.count += 1
         metrics.DEBOUNCE_TIME.observe(self._clock() - first)
         shown = ", ".join("/".join(key) for key in list(changes)[:3]) + (", …" if len(changes) > 3 else "")
         _log.info("Push %d: %d changes (%s): %s", self.count, reasons.total(), ", ".join(sorted(reasons)), shown)
-        return Push(since=first, reasons=frozenset(reasons)), tuple(changes)
+        causes = (self.history.costs.open(made, self._calendar()),) if made else ()
+        return Push(since=first, reasons=frozenset(reasons), causes=causes), made
 
     async def _push(self) -> None:
         committed = self._commit()
         if committed is None:
             return
-        push, objects = committed
+        push, made = committed
         reached = self._roots.take_reached()
         woken = 0
         for stream in reached:
@@ -240,17 +241,18 @@ class Pusher:
                 woken += 1
         if reached:
             _log.info("Push %d: %d proxies may be reached, %d are", self.count, len(reached), woken)
-        self._remember(push, objects, len(reached), woken)
+        if made:
+            self._remember(push, made, len(reached), woken)
 
-    def _remember(self, push: Push, objects: tuple[Key, ...], reached: int, told: int) -> None:
+    def _remember(self, push: Push, made: Sequence[Change], reached: int, told: int) -> None:
         pushed = Pushed(
             number=self.count,
-            at=self._calendar(),
             reasons=tuple(sorted(push.reasons)),
-            objects=shown(objects),
-            changes=len(objects),
+            objects=shown(change.object for change in made),
+            changes=len(made),
             reached=reached,
             told=told,
             seconds=self._clock() - push.since,
+            cause=push.causes[0],
         )
-        self.history.record(pushed, objects)
+        self.history.latest.append(pushed)

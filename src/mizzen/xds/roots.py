@@ -13,10 +13,14 @@ from mizzen import observe
 from mizzen.compile.resource import ResourceSet
 from mizzen.model.proxy import Proxy
 from mizzen.xds import kinds, metrics
+from mizzen.xds.costs import Cause
 from mizzen.xds.generator import Generator, Root
 from mizzen.xds.requests import Names
 
 _log = observe.scope("ads")
+
+_MOST_CAUSES = 16
+"""A client that reads nothing must not make us remember more; the latest share what the others have caused."""
 
 
 class Push(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,12 +29,15 @@ class Push(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     """Monotonic time of the oldest change in it."""
     reasons: frozenset[str]
+    causes: tuple[Cause, ...] = ()
+    """The commits behind it, the latest last."""
 
     def merge(self, other: "Push | None") -> "Push":
         """One push for both."""
         if other is None:
             return self
-        return Push(since=min(self.since, other.since), reasons=self.reasons | other.reasons)
+        causes = tuple(dict.fromkeys((*other.causes, *self.causes)))[-_MOST_CAUSES:]
+        return Push(since=min(self.since, other.since), reasons=self.reasons | other.reasons, causes=causes)
 
 
 class Follower(Protocol):

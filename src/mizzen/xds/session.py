@@ -46,6 +46,8 @@ class Response(NamedTuple):
     data: bytes
     resources: int
     removed: int
+    first: bool
+    """Whether the client was told nothing of this type before on this stream."""
 
 
 class _Step(NamedTuple):
@@ -216,9 +218,10 @@ class Session(abc.ABC):
     def _send(self, watch: Watch, target: ResourceSet, difference: Difference, body: bytes, now: float) -> Response:
         nonce = self._next_nonce()
         self._count += 1
+        first = not watch.nonce
         watch.record(Sent(nonce, target, difference), now)
         removed = len(difference.removed) if self.delta else 0
-        return Response(watch.type_url, nonce, with_nonce(body, nonce), len(difference.upserts), removed)
+        return Response(watch.type_url, nonce, with_nonce(body, nonce), len(difference.upserts), removed, first)
 
     def _note_clusters(self, watch: Watch, clusters: Names) -> None:
         """These clusters are being sent. Envoy holds each back until its endpoints come, and does not ask again."""

@@ -15,6 +15,7 @@ from mizzen.compile.resource import SECRET, ResourceSet
 from mizzen.errors import DecodeError
 from mizzen.model.proxy import Proxy
 from mizzen.xds import kinds, metrics
+from mizzen.xds.costs import ProxyClass, charge
 from mizzen.xds.identity import Refused
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import Throttle
@@ -60,6 +61,7 @@ class Stream:
         "_rejections",
         "_roots",
         "_session",
+        "_spent",
         "_take_health",
         "_throttle",
         "_timer",
@@ -90,6 +92,8 @@ class Stream:
         self._followed: dict[str, tuple[Asks, tuple[Followed, ...]]] = {}
         self._pending: Push | None = None
         self._unfinished: Push | None = None
+        self._spent = 0
+        """Bytes sent for the push that is not finished."""
         self._timer: asyncio.TimerHandle | None = None
         self._unserved: frozenset[str] = frozenset()
         self._wake = asyncio.Event()
@@ -214,6 +218,7 @@ class Stream:
     def leave(self) -> None:
         """Let go of everything; call it after the end."""
         self._watch_clusters(False)
+        self._end_push()
         for _, roots in self._followed.values():
             self._unfollow(roots)
         self._followed.clear()
@@ -277,10 +282,19 @@ class Stream:
             finished = time.monotonic()
             metrics.count_response(response.type_url, len(response.data), built - started, finished - built)
             started, sent = finished, True
+            if self._unfinished is not None and not response.first:
+                self._spent += len(response.data)
         if self._unfinished is not None and not self._session.waiting:
             if sent:
                 metrics.CONVERGENCE.observe(started - self._unfinished.since)
-            self._unfinished = None
+            self._end_push()
+
+    def _end_push(self) -> None:
+        """What has become due because of changes is written, or never will be."""
+        push, self._unfinished = self._unfinished, None
+        if push is not None and push.causes and self._spent:
+            charge(push.causes, ProxyClass(self._proxy.kind, self._proxy.namespace), self._spent)
+        self._spent = 0
 
     def _watch_clusters(self, waiting: bool) -> None:
         """Bound the wait for new clusters."""

@@ -13,6 +13,7 @@ from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
 from mizzen.settings import Push as PushSettings
 from mizzen.xds import metrics
+from mizzen.xds.costs import Costs
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import ENDPOINT_REASON, Debounce, Pusher, Throttle
 from mizzen.xds.roots import Followed, Push, Roots
@@ -103,7 +104,7 @@ async def test_a_burst_is_one_push():
         await asyncio.sleep(1)
     [(at, push)] = listening.pushes
     assert at == 0.2
-    assert push == Push(since=0.0, reasons=frozenset({"config"}))
+    assert (push.since, push.reasons) == (0.0, frozenset({"config"}))
 
 
 @in_virtual_time
@@ -218,7 +219,34 @@ async def test_reasons_merge():
     assert listening.pushes[0][1].reasons == {"service", ENDPOINT_REASON}
     older = Push(since=1.0, reasons=frozenset({"proxy"}))
     merged = listening.pushes[0][1].merge(older)
-    assert merged == Push(since=0.0, reasons=frozenset({"service", ENDPOINT_REASON, "proxy"}))
+    assert (merged.since, merged.reasons) == (0.0, {"service", ENDPOINT_REASON, "proxy"})
+
+
+@in_virtual_time
+async def test_a_push_knows_what_was_changed_how_and_nothing_besides():
+    async with Setting().running() as setting:
+        listening = Listening(setting.roots)
+        setting.feed("a", "2")
+        setting.feed("new", "1")
+        setting.feed("ns/other/b", "1")
+        await asyncio.sleep(1)
+        setting.feed("new", None)
+        await asyncio.sleep(1)
+        setting.feed("a", "2")
+        await asyncio.sleep(1)
+    made = [[(change.object[-1], change.how) for change in push.causes[0].weights] for _, push in listening.pushes]
+    assert made == [[("a", "updated"), ("new", "added")], [("new", "removed")]]
+    assert [push.changes for push in setting.pusher.history.latest] == [2, 1], "an equal value is no push"
+
+
+def test_pushes_that_merge_keep_the_latest_of_their_causes():
+    costs = Costs()
+    pushes = [Push(since=float(n), reasons=frozenset(), causes=(costs.open([], float(n)),)) for n in range(40)]
+    merged = pushes[0]
+    for push in pushes[1:]:
+        merged = push.merge(merged)
+    assert [cause.at for cause in merged.causes] == [float(n) for n in range(24, 40)]
+    assert merged.merge(merged).causes == merged.causes
 
 
 # -- throttle ---------------------------------------------------------------------------------------------------------
@@ -318,4 +346,3 @@ async def test_a_push_is_remembered_with_its_objects_and_whom_it_told():
     assert (first.objects, first.told, first.reasons) == ((everybodys,), 2, ("config",))
     assert (second.objects, second.told, second.changes) == ((others,), 1, 1)
     assert first.seconds == pytest.approx(0.1)
-    assert [account.object for account in setting.pusher.history.top(5)] == [everybodys, others]

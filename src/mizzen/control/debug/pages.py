@@ -8,7 +8,7 @@ pushcontext), in place of which stands `problems`.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from mizzen.control.debug import cache, clients, dumps, objects, registry, sources, views
+from mizzen.control.debug import cache, clients, dumps, objects, pushes, registry, sources, views
 from mizzen.control.debug.console import Console, Page, PageError, Query, Write
 from mizzen.incremental import Engine
 from mizzen.sources.origins import Finding
@@ -31,6 +31,7 @@ def build_console(
             **clients.pages(connections, findings, administrate=administrate),
             **dumps.pages(connections),
             **objects.pages(engine),
+            **pushes.pages(discovery.pusher.history.costs),
             **registry.pages(engine),
             **sources.pages(followed),
             **views.pages(engine, connections),

@@ -397,15 +397,15 @@ function table(title, columns, rows) {
 }
 
 function showPushes(found) {
-  const most = Math.max(1, ...found.objects.map((each) => each.told));
-  const bar = (value) => make("meter", { min: 0, max: most, value, "aria-label": `${value} of ${most}` });
+  const most = Math.max(1, ...found.objects.map((each) => each.bytes));
+  const bar = (value) => make("meter", { min: 0, max: most, value, "aria-label": `${size(value)} of ${size(most)}` });
   const number = (value) => value.toLocaleString("en");
   refill(byId("pushes-tables"), [
-    table("Objects whose changes told most proxies something", [["Object", "text"], ["", ""], ["Proxies told", "number"], ["Pushes", "number"], ["Last", ""]],
-      found.objects.map((each) => [each.object, bar(each.told), number(each.told), number(each.pushes), clock(each.last)])),
-    table("Latest pushes", [["At", ""], ["Objects", "text"], ["Reason", ""], ["May reach", "number"], ["Told", "number"], ["Seconds", "number"]],
+    table("Objects whose changes sent most bytes to proxies", [["Object", "text"], ["Change", ""], ["", ""], ["Sent", "number"], ["Pushes to proxies", "number"], ["Changes", "number"], ["Last", ""]],
+      found.objects.map((each) => [each.object, each.change, bar(each.bytes), size(each.bytes), number(each.pushes), number(each.changes), clock(each.last)])),
+    table("Latest pushes", [["At", ""], ["Objects", "text"], ["Reason", ""], ["May reach", "number"], ["Told", "number"], ["Sent", "number"], ["Seconds", "number"]],
       found.latest.map((each) => [clock(each.at), each.objects.join(", ") + (each.changes > each.objects.length ? ` and ${number(each.changes - each.objects.length)} more` : ""),
-        each.reasons.join(", "), number(each.reached), number(each.told), each.seconds.toFixed(2)])),
+        each.reasons.join(", "), number(each.reached), number(each.told), size(each.bytes), each.seconds.toFixed(2)])),
     make("div", { class: "two" },
       table("By reason, since the start", [["Reason", ""], ["Changes", "number"], ["Pushes to proxies", "number"]],
         found.reasons.map((each) => [each.reason, number(each.changes), number(each.pushes)])),

@@ -1,7 +1,7 @@
 """What has caused pushes, and what they cost.
 
-In: the pusher's history, and the counters that `/metrics` exports. Out: the objects whose changes told most proxies
-something, the latest pushes, changes and pushes by reason, responses and their bytes by type. Counters run since the
+In: the pusher's history, and the counters that `/metrics` exports. Out: the objects whose changes sent most bytes to
+proxies, the latest pushes, changes and pushes by reason, responses and their bytes by type. Counters run since the
 process began; the history is bounded.
 """
 
@@ -11,7 +11,8 @@ from typing import Any
 from mizzen.control.debug.console import Page, Query, Write
 from mizzen.incremental import Key
 from mizzen.xds import metrics
-from mizzen.xds.history import Account, History, Pushed
+from mizzen.xds.costs import Account
+from mizzen.xds.history import History, Pushed
 
 _TOP = 25
 
@@ -20,7 +21,7 @@ def page(history: History) -> Page:
     """The page of data."""
 
     def read(_: Query) -> Write:
-        top, latest = history.top(_TOP), list(history.latest)
+        top, latest = history.costs.accounts(_TOP), list(history.latest)
         return lambda: build_account(top, latest)
 
     return Page("What has caused pushes.", read)
@@ -30,7 +31,14 @@ def build_account(top: Sequence[Account], latest: Sequence[Pushed]) -> dict[str,
     """The whole document; it has the same size in every mesh."""
     return {
         "objects": [
-            {"object": describe_key(each.object), "pushes": each.pushes, "told": each.told, "last": each.last}
+            {
+                "object": describe_key(each.object),
+                "change": each.how,
+                "changes": each.changes,
+                "pushes": each.cost.pushes,
+                "bytes": each.cost.bytes,
+                "last": each.last,
+            }
             for each in top
         ],
         "latest": [_pushed(push) for push in reversed(latest)],
@@ -48,12 +56,13 @@ def describe_key(key: Key) -> str:
 def _pushed(push: Pushed) -> dict[str, Any]:
     return {
         "number": push.number,
-        "at": push.at,
+        "at": push.cause.at,
         "reasons": list(push.reasons),
         "objects": [describe_key(key) for key in push.objects],
         "changes": push.changes,
         "reached": push.reached,
         "told": push.told,
+        "bytes": push.cause.cost.bytes,
         "seconds": round(push.seconds, 3),
     }
 

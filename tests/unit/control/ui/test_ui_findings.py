@@ -6,7 +6,8 @@ from mizzen.control.ui.findings import build_list
 from mizzen.control.ui.paging import Window
 from mizzen.control.ui.pushes import build_account, describe_key
 from mizzen.sources.origins import Finding, Origin
-from mizzen.xds.history import Account, Pushed
+from mizzen.xds.costs import Account, Cause, Cost
+from mizzen.xds.history import Pushed
 
 
 def finding(name: str, level: Level, line: int = 1) -> Finding:
@@ -50,21 +51,27 @@ def test_pushes_are_told_newest_first_with_their_objects() -> None:
     pushes = [
         Pushed(
             number=number,
-            at=1.0,
             reasons=("config",),
             objects=(Key("Service", "shop", "cart"),),
             changes=9,
             reached=3,
             told=2,
             seconds=0.12345,
+            cause=Cause([], 1.5, []),
         )
         for number in (1, 2)
     ]
-    found = build_account([Account(object=("MeshConfig", "", "default"), pushes=1, told=3)], pushes)
+    account = Account(
+        object=("MeshConfig", "", "default"), how="updated", changes=1, cost=Cost(3, 700), last=2.0, proxies=()
+    )
+    found = build_account([account], pushes)
     assert [push["number"] for push in found["latest"]] == [2, 1]
     assert found["latest"][0]["objects"] == ["Service shop/cart"]
     assert found["latest"][0]["seconds"] == 0.123
-    assert found["objects"][0]["object"] == "MeshConfig default"
+    assert (found["latest"][0]["at"], found["latest"][0]["bytes"]) == (1.5, 0)
+    assert found["objects"] == [
+        {"object": "MeshConfig default", "change": "updated", "changes": 1, "pushes": 3, "bytes": 700, "last": 2.0}
+    ]
 
 
 def test_inputs_of_the_control_planes_own_have_no_namespace() -> None:
