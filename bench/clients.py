@@ -208,6 +208,7 @@ class Sidecar:
         self._metadata = metadata
         self._call: Any = None
         self._leaving = False
+        self._forgets = False
         self.held: dict[str, Held] = dict.fromkeys(TYPES, reader.nothing)
         self.asked: dict[str, Names] = {}
         """The types that are asked for, and the names; those that are asked for as a whole have none."""
@@ -227,6 +228,8 @@ class Sidecar:
         """`time.monotonic()` when the newest stream had told all that it asks for."""
         self.told_at = 0.0
         """`time.monotonic()` of the last response."""
+        self.watched_at = 0.0
+        """`time.monotonic()` of the last `watch`."""
         self.marker = b""
         """What a response is looked through for."""
         self.reached_at = 0.0
@@ -236,7 +239,9 @@ class Sidecar:
         """One stream after another, as an Envoy reconnects: with a pause that grows, if it did not leave itself."""
         pause = _FIRST_PAUSE
         while True:
-            self._leaving = False
+            if self._forgetful:
+                self.held, self.asked = dict.fromkeys(TYPES, self._reader.nothing), {}
+            self._leaving = self._forgetful = False
             try:
                 await self._stream()
             except (grpc.aio.AioRpcError, grpc.aio.UsageError, ConnectionError):
@@ -252,9 +257,9 @@ class Sidecar:
             self.failures += 1
             await asyncio.sleep(random.uniform(pause / 2, pause))
 
-    def reconnect(self) -> None:
-        """Let the stream go and open another at once."""
-        self._leaving = True
+    def reconnect(self, *, forget: bool = False) -> None:
+        """Let the stream go and open another at once; with `forget` as an Envoy that was started anew."""
+        self._leaving, self._forgets = True, forget
         self.ready.clear()
         self.answered.clear()
         if self._call is not None:
@@ -264,6 +269,7 @@ class Sidecar:
         """From now on count anew, and look for the marker."""
         self.bytes.clear()
         self.marker, self.reached_at, self.told_at = marker, 0.0, 0.0
+        self.watched_at = time.monotonic()
 
     async def _stream(self) -> None:
         if self._credentials is None:
@@ -273,6 +279,8 @@ class Sidecar:
         async with channel:
             self._call = channel.stream_stream(_METHOD)(metadata=self._metadata)
             self.streams += 1
+            if self._forgets:
+                self.held, self._forgets = dict.fromkeys(TYPES, self._reader.nothing), False
             self.answered.clear()
             for request in self._opening():
                 await self._call.write(request)
