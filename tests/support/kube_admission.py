@@ -12,6 +12,7 @@ from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_webhooks import MUTATING, VALIDATING
 
+from mizzen import settings
 from mizzen.sources.kube.access import from_kubeconfig
 
 ACCOUNT = {"serviceAccountName": "default"}
@@ -105,11 +106,12 @@ async def meshed(
     revision: str = "default",
     port: Any = ANY_PORT,
     kubeconfig: pathlib.Path | None = None,
+    features: settings.Features = FAST.features,
 ):
     """A control plane of a revision, with the installed rights or by another kubeconfig."""
     instance = msgspec.structs.replace(FAST.instance, revision=revision)
     authority = msgspec.structs.replace(FAST.authority, custom_hosts=("127.0.0.1",))
-    tuned = msgspec.structs.replace(FAST, instance=instance, authority=authority)
+    tuned = msgspec.structs.replace(FAST, instance=instance, authority=authority, features=features)
     access = from_kubeconfig(kubeconfig or await asyncio.to_thread(installed, bed))
     async with control_plane(folder, tuned, config=(), kubernetes=access, https=port) as plane:
         mesh = Mesh(bed, plane)

@@ -66,8 +66,9 @@ class Answer(Exception):
 class Bed:
     """One etcd and one API server in a folder."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: pathlib.Path, *flags: str) -> None:
+        """`flags` are for the server, besides those that all have."""
+        self.folder, self._more_flags = folder, flags
         self.authority = Authority("kubernetes of this run")
         self._etcd_port, self._etcd_peer, self.port = free_port(), free_port(), free_port()
         self._running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
@@ -159,10 +160,11 @@ class Bed:
     def compact(self) -> None:
         """Let etcd forget all revisions but the last."""
         key = {"key": "AA==", "range_end": "AA==", "limit": 1}
-        revision = self._etcd_call("/v3/kv/range", key)["header"]["revision"]
-        self._etcd_call("/v3/kv/compaction", {"revision": revision, "physical": True})
+        revision = self.ask_etcd("/v3/kv/range", key)["header"]["revision"]
+        self.ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
-    def _etcd_call(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def ask_etcd(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """What the store below the server answers."""
         with urllib.request.urlopen(self._request("POST", self.etcd + path, body), timeout=_ANSWER_SECONDS) as answer:
             result: dict[str, Any] = json.load(answer)
             return result
@@ -243,15 +245,16 @@ class Bed:
             "--shutdown-delay-duration=0s",
             f"--audit-policy-file={self.folder}/audit.yaml",
             f"--audit-log-path={self.folder}/{AUDIT_LOG}",
+            *self._more_flags,
         ]
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path) -> Iterator[Bed]:
+def running(folder: pathlib.Path, *flags: str) -> Iterator[Bed]:
     """A bed that runs; whoever needs one is skipped where the binaries are missing."""
     if not all((PARTS / name).exists() for name in ("etcd", "kube-apiserver")):
         pytest.skip("no API server and etcd: scripts/test-kube-parts brings them")
-    bed = Bed(folder)
+    bed = Bed(folder, *flags)
     try:
         bed.start()
         yield bed
