@@ -239,9 +239,7 @@ class Sidecar:
         """One stream after another, as an Envoy reconnects: with a pause that grows, if it did not leave itself."""
         pause = _FIRST_PAUSE
         while True:
-            if self._forgetful:
-                self.held, self.asked = dict.fromkeys(TYPES, self._reader.nothing), {}
-            self._leaving = self._forgetful = False
+            self._leaving = False
             try:
                 await self._stream()
             except (grpc.aio.AioRpcError, grpc.aio.UsageError, ConnectionError):
@@ -280,7 +278,7 @@ class Sidecar:
             self._call = channel.stream_stream(_METHOD)(metadata=self._metadata)
             self.streams += 1
             if self._forgets:
-                self.held, self._forgets = dict.fromkeys(TYPES, self._reader.nothing), False
+                self.held, self.asked, self._forgets = dict.fromkeys(TYPES, self._reader.nothing), {}, False
             self.answered.clear()
             for request in self._opening():
                 await self._call.write(request)
