@@ -3,29 +3,16 @@
 The recording was made on live objects, so what the reference passes over in files is here too.
 """
 
-import functools
-import json
 import pathlib
-from collections import Counter
 
 import pytest
 import yaml
+from recorded_findings import recorded_findings
 
 from mizzen.cli import analysis_run
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 CASES = sorted(f"{path.parent.parent.name}/{path.parent.stem}" for path in CORPUS.glob("*/*.expected/analyze.json"))
-
-Row = tuple[str, str, str, str]
-
-
-def _row(finding: dict[str, str]) -> Row:
-    return finding["code"], finding["level"], finding["origin"], finding["message"]
-
-
-@functools.cache
-def _base() -> Counter[Row]:
-    return Counter(map(_row, json.loads((CORPUS / "base" / "analyze.json").read_text())))
 
 
 def _mesh_file(case: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
@@ -50,10 +37,8 @@ def test_findings_equal_the_recorded_ones(name: str, tmp_path: pathlib.Path) -> 
     base = [] if head.get("base") is False else [str(CORPUS / "base.yaml")]
     paths = (*base, str(case), str(_mesh_file(case, tmp_path)))
     answer = analysis_run.analyze(analysis_run.Asked(paths=paths, all_namespaces=True))
-    recorded = json.loads((CORPUS / f"{name}.expected" / "analyze.json").read_text())
-    expected = _base() + Counter(map(_row, recorded["added"])) - Counter(map(_row, recorded["gone"]))
-    found = Counter((f.code, f.level, f.origin, f.message) for f, _ in answer.findings if not f.code.startswith("MZ"))
-    assert set(found) == set(expected)
+    found = {(f.code, f.level, f.origin, f.message) for f, _ in answer.findings if not f.code.startswith("MZ")}
+    assert found == set(recorded_findings(name))
     assert all(reference for f, reference in answer.findings if f.key is not None)
 
 

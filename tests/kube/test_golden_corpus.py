@@ -22,12 +22,14 @@ from kube_admission import Mesh, meshed
 from kube_bed import ISSUER, PARTS, Answer, Bed
 from kube_objects import path_of
 from kube_webhooks import validator
+from recorded_findings import recorded_findings
 from recorded_statuses import plain, recorded_statuses
 
 from mizzen import settings
 from mizzen.api.kinds import kind_of_api
 from mizzen.api.mesh.merge import merge_mesh_config
 from mizzen.api.meta import Key, Object
+from mizzen.cli import analysis_live, analysis_run
 from mizzen.install.crds.definitions import mesh_crds
 from mizzen.model.mesh import MESH
 
@@ -54,6 +56,20 @@ REFUSED = {
     },
 }
 """What admission says no to, by case; these were recorded without it, and are written without it here."""
+NOT_RECORDED = {
+    *(f"Namespace {name}" for name in ("default", "kube-node-lease", "kube-public", "kube-system")),
+    "ValidatingWebhookConfiguration istio-validator-default",
+}
+"""What there is besides the cases."""
+GONE = (
+    "IST0101",
+    "Error",
+    "AuthorizationPolicy shop/who-namespaces",
+    'Referenced namespace not found: "kube-*"',
+)
+"""A finding that this server gives no reason for: it has such namespaces."""
+CONDITION = "IST0171"
+"""Finds statuses, which follow later and are held against the recording by themselves."""
 
 
 # -- the server and who follows it ----------------------------------------------------------------------------------------
@@ -195,6 +211,19 @@ def written(bed: Bed, names: list[str]) -> dict[str, Any]:
         document = {"apiVersion": known.api_version, "metadata": {"name": own, "namespace": namespace}}
         found[name] = plain(bed.call("GET", path_of(document, known.plural)).get("status", {}))
     return found
+
+
+async def test_findings_are_those_recorded(golden_bed: Bed, case: golden.Case) -> None:
+    recorded = {row for row in recorded_findings(case.name) if row[0] != CONDITION and row != GONE}
+    live = await asyncio.to_thread(analysis_live.read, str(golden_bed.kubeconfig()), "")
+    assert live is not None
+    answer = analysis_run.analyze(analysis_run.Asked(paths=(), live=live, all_namespaces=True))
+    found = {
+        (one.code, one.level, one.origin, one.message)
+        for one, _ in answer.findings
+        if not one.code.startswith("MZ") and one.code != CONDITION and one.origin not in NOT_RECORDED
+    }
+    assert found == recorded
 
 
 async def test_admission_refuses_what_was_recorded_without_it_and_nothing_else(
