@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import acceptance_material
-import grpc
 
 from mizzen.agent import sockets
 from mizzen.agent.identity import sds
@@ -23,6 +22,7 @@ from mizzen.incremental import Engine, Key, query
 from mizzen.model.proxy import Proxy, parse_node
 from mizzen.model.spiffe import Identity
 from mizzen.settings import Push, Settings, Xds
+from mizzen.transport import Transport
 from mizzen.xds import kinds
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
@@ -138,8 +138,8 @@ async def serve(db: Engine, xds_socket: Path, sds_socket: Path) -> AsyncIterator
     server = Server([control.discovery.handler()], Xds(stop_grace=0.1))
     server.listen(f"unix:{xds_socket}")
     control.discovery.pusher.open()
-    handlers = {"StreamSecrets": grpc.stream_stream_rpc_method_handler(_serve_secrets)}
-    async with sockets.serve_grpc(sds.SERVICE, handlers, sds_socket, None), asyncio.TaskGroup() as tasks:
+    methods = {"StreamSecrets": _serve_secrets}
+    async with sockets.serve_grpc(sds.SERVICE, methods, sds_socket, None), asyncio.TaskGroup() as tasks:
         pushing = tasks.create_task(control.discovery.pusher.run())
         await server.start()
         try:
@@ -149,11 +149,11 @@ async def serve(db: Engine, xds_socket: Path, sds_socket: Path) -> AsyncIterator
             pushing.cancel()
 
 
-async def _serve_secrets(requests: AsyncIterator[bytes], context: sockets.Context) -> None:
+async def _serve_secrets(envoy: Transport) -> None:
     """The agent's streams of secrets; nothing ever changes, so each request has its answer at once."""
     stream = sds.Stream(acceptance_material.EverySecret(), delta=False)
-    async for data in requests:
+    while (data := await envoy.read()) is not None:
         stream.receive(data)
         response = stream.next_response()
         if response is not None:
-            await context.write(response)
+            await envoy.write(response)

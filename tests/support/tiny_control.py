@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mizzen import protos
+from mizzen import protos, transport
 
 ADS = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 CA = "istio.v1.auth.IstioCertificateService"
@@ -110,9 +110,7 @@ class TinyControl:
                 grpc.method_handlers_generic_handler(
                     CA, {"CreateCertificate": grpc.unary_unary_rpc_method_handler(self._create_certificate)}
                 ),
-                grpc.method_handlers_generic_handler(
-                    ADS, {"DeltaAggregatedResources": grpc.stream_stream_rpc_method_handler(self._stream)}
-                ),
+                grpc.method_handlers_generic_handler(ADS, {"DeltaAggregatedResources": transport.method(self._stream)}),
             ]
         )
         credentials = grpc.ssl_server_credentials([(pem(key), pem(certificate))])
@@ -155,27 +153,27 @@ class TinyControl:
         roots = b"".join(root.pem for root in self.roots_in_answer)
         return protos.encode(_auth.IstioCertificateResponse(cert_chain=[pem(leaf).decode(), roots.decode()]))
 
-    async def _stream(self, requests, context) -> None:
+    async def _stream(self, client: transport.Transport) -> None:
         if self.refuse_streams:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "not ready")
-        if dict(context.invocation_metadata()).get("authorization", "") != f"Bearer {TOKEN}":
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no token")
+            await client.abort(grpc.StatusCode.UNAVAILABLE, "not ready")
+        if dict(client.context.invocation_metadata()).get("authorization", "") != f"Bearer {TOKEN}":
+            await client.abort(grpc.StatusCode.UNAUTHENTICATED, "no token")
         stream = _Stream(self)
         async with asyncio.TaskGroup() as tasks:
-            sender = tasks.create_task(self._send(stream, context))
-            async for data in requests:
+            sender = tasks.create_task(self._send(stream, client))
+            while (data := await client.read()) is not None:
                 request = _discovery.DeltaDiscoveryRequest.FromString(data)
                 self.requests.append(request)
                 stream.receive(request)
                 await self._announce()
             sender.cancel()
 
-    async def _send(self, stream: "_Stream", context) -> None:
+    async def _send(self, stream: "_Stream", client: transport.Transport) -> None:
         while True:
             async with self._changed:
                 await self._changed.wait_for(stream.is_behind)
             for response in stream.responses():
-                await context.write(response)
+                await client.write(response)
 
 
 class _Stream:

@@ -5,17 +5,14 @@ Who may connect is the file system's matter: the socket belongs to Envoy's user 
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
 
 import grpc
 import grpc.aio
 
+from mizzen import transport
 from mizzen.errors import AgentError
-
-Context = grpc.aio.ServicerContext[bytes, bytes]
-Handlers: TypeAlias = "dict[str, grpc.RpcMethodHandler[bytes, bytes]]"
 
 _LONGEST = 107
 """Bytes of a socket's path that the kernel takes."""
@@ -28,11 +25,14 @@ _OPTIONS = (
 
 
 @contextlib.asynccontextmanager
-async def serve_grpc(service: str, handlers: Handlers, path: Path, uid: int | None) -> AsyncIterator[None]:
-    """Serve methods that take and give bytes at `path` for as long as the context lasts."""
+async def serve_grpc(
+    service: str, methods: Mapping[str, transport.Serve], path: Path, uid: int | None
+) -> AsyncIterator[None]:
+    """Serve methods with streams both ways at `path` for as long as the context lasts."""
     if len(os.fsencode(path)) > _LONGEST:
         raise AgentError(f"{path}: longer than the {_LONGEST} bytes of a socket's path; choose a shorter directory")
     server = grpc.aio.server(options=_OPTIONS)
+    handlers = {name: transport.method(serve) for name, serve in methods.items()}
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, handlers)])
     try:
         _make_place(path)

@@ -5,6 +5,7 @@ In: RPCs in bytes, from whichever port. Out: streams at work, registered in `Con
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,12 +13,13 @@ from typing import Any
 import grpc
 import msgspec
 
-from mizzen import observe
+from mizzen import observe, transport
 from mizzen import settings as settings_module
 from mizzen.compile.resource import SECRET
 from mizzen.errors import AuthorityError, DecodeError, SessionError
 from mizzen.model.proxy import Proxy
 from mizzen.model.spiffe import Identity
+from mizzen.transport import Transport
 from mizzen.xds import identity, kinds, metrics
 from mizzen.xds.admission import Admission
 from mizzen.xds.debugging import Console, DebugAnswers, NoConsole
@@ -40,8 +42,6 @@ _FIRST_REQUEST_WAIT = 30.0
 """Seconds that a client has to say who it is."""
 
 ParseNode = Callable[[Mapping[str, Any]], Proxy]
-Context = Any
-"""A `grpc.aio.ServicerContext` in bytes; the stubs know neither its EOF nor its methods' types."""
 
 
 class Discovery:
@@ -75,36 +75,30 @@ class Discovery:
     def handler(self) -> grpc.GenericRpcHandler:
         """Both variants of the protocol."""
 
-        async def sotw(_: object, context: Context) -> None:
-            await self._serve(context, delta=False)
-
-        async def delta(_: object, context: Context) -> None:
-            await self._serve(context, delta=True)
-
-        methods: dict[str, Any] = {
-            "StreamAggregatedResources": grpc.stream_stream_rpc_method_handler(sotw),
-            "DeltaAggregatedResources": grpc.stream_stream_rpc_method_handler(delta),
+        methods = {
+            "StreamAggregatedResources": transport.method(functools.partial(self._serve, delta=False)),
+            "DeltaAggregatedResources": transport.method(functools.partial(self._serve, delta=True)),
         }
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
-    async def _serve(self, context: Context, *, delta: bool) -> None:
-        address = _address(context.peer())
+    async def _serve(self, client: Transport, *, delta: bool) -> None:
+        address = _address(client.context.peer())
         try:
-            await self._run(context, address, delta)
+            await self._run(client, address, delta)
         except Refused as refused:
             _log.warning('ADS: "%s" refused: %s: %s', address, refused.code, refused)
-            await context.abort(grpc.StatusCode[refused.code], str(refused))
+            await client.abort(grpc.StatusCode[refused.code], str(refused))
 
-    async def _run(self, context: Context, address: str, delta: bool) -> None:
+    async def _run(self, client: Transport, address: str, delta: bool) -> None:
         if not self.pusher.ready:
             raise Refused("UNAVAILABLE", "server is not ready to serve discovery information")
         await self._admission.enter()
-        identities = await self._authenticate(context, address)
+        identities = await self._authenticate(client.context, address)
         # Else the first message brings it, and a stream that is closed in the middle of that one sends it twice, which
         # grpcio refuses: the client would not learn of the end.
-        await context.send_initial_metadata(())
+        await client.begin()
         answers = DebugAnswers(self.console, identities, delta=delta)
-        first = await self._read_first(context, answers, delta=delta)
+        first = await self._read_first(client, answers, delta=delta)
         if first is None:
             return
         connection = self._connect(first, identities, address, delta)
@@ -113,23 +107,23 @@ class Discovery:
             connection.stream.take(first.request)
             # This frame lives as long as the stream; what a client said it holds, and its whole node, need not.
             del first
-            await self._serve_connection(connection, context, answers)
+            await self._serve_connection(connection, client, answers)
         finally:
             connection.stream.leave()
             self.registrar.leave(connection)
 
-    async def _serve_connection(self, connection: Connection, context: Context, answers: DebugAnswers) -> None:
+    async def _serve_connection(self, connection: Connection, client: Transport, answers: DebugAnswers) -> None:
         _log.info("ADS: new connection for node:%s", connection.id)
         metrics.CONNECTED.labels(connection.version).inc()
         self.connections.add(connection)
         try:
-            await connection.stream.run(lambda: _read(context), context.write, answers.answer)
+            await connection.stream.run(lambda: _read(client), client.write, answers.answer)
         finally:
             self.connections.remove(connection)
             metrics.CONNECTED.labels(connection.version).dec()
             _log.info('ADS: "%s" %s terminated', connection.address, connection.id)
 
-    async def _authenticate(self, context: Context, address: str) -> Sequence[Identity]:
+    async def _authenticate(self, context: Any, address: str) -> Sequence[Identity]:
         secure = _is_secure(context)
         if not (self._settings.authenticate if secure else self._settings.authenticate_plaintext):
             return ()
@@ -138,13 +132,13 @@ class Discovery:
         except AuthorityError as error:
             raise Refused("UNAUTHENTICATED", f"authentication failure: {error}") from error
 
-    async def _read_first(self, context: Context, answers: DebugAnswers, *, delta: bool) -> Received | None:
+    async def _read_first(self, client: Transport, answers: DebugAnswers, *, delta: bool) -> Received | None:
         """The first request that counts; None when the client ends the stream before.
 
         Debug requests before it are answered: whoever sends nothing else is no proxy, and is not listed as one.
         """
         node: dict[str, Any] | None = None
-        while (data := await self._read_in_time(context, bounded=node is None)) is not None:
+        while (data := await self._read_in_time(client, bounded=node is None)) is not None:
             await self._pace.turn()
             try:
                 request, told = decode_request(data, delta=delta)
@@ -153,16 +147,16 @@ class Discovery:
             node = node or told
             if kinds.is_debug(request.type_url):
                 _require_node(node)
-                await context.write(await answers.answer(request))
+                await client.write(await answers.answer(request))
             elif request.type_url != kinds.HEALTH:
                 return Received(request, node)
         return None
 
-    async def _read_in_time(self, context: Context, *, bounded: bool) -> bytes | None:
+    async def _read_in_time(self, client: Transport, *, bounded: bool) -> bytes | None:
         """The next message; whoever has not said who it is has to hurry."""
         try:
             async with asyncio.timeout(_FIRST_REQUEST_WAIT if bounded else None):
-                return await _read(context)
+                return await _read(client)
         except TimeoutError:
             raise Refused("INVALID_ARGUMENT", "missing node information: no request came") from None
 
@@ -215,19 +209,18 @@ def _require_node(node: dict[str, Any] | None) -> dict[str, Any]:
     return node
 
 
-async def _read(context: Context) -> bytes | None:
-    data = await context.read()
-    if data is grpc.aio.EOF:
-        return None
-    metrics.count_request(len(data))
-    return data  # type: ignore[no-any-return]
+async def _read(client: Transport) -> bytes | None:
+    data = await client.read()
+    if data is not None:
+        metrics.count_request(len(data))
+    return data
 
 
-def _is_secure(context: Context) -> bool:
+def _is_secure(context: Any) -> bool:
     return b"insecure" not in context.auth_context().get("transport_security_type", (b"insecure",))
 
 
-def _credentials(context: Context, address: str) -> Credentials:
+def _credentials(context: Any, address: str) -> Credentials:
     known = context.auth_context()
     return Credentials(
         metadata={key: value for key, value in context.invocation_metadata() if isinstance(value, str)},

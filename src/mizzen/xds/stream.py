@@ -14,6 +14,7 @@ from mizzen import observe
 from mizzen.compile.resource import SECRET, ResourceSet
 from mizzen.errors import DecodeError
 from mizzen.model.proxy import Proxy
+from mizzen.transport import Gone
 from mizzen.xds import kinds, metrics
 from mizzen.xds.costs import ProxyClass, charge
 from mizzen.xds.identity import Refused
@@ -33,14 +34,10 @@ _WARMING_PATIENCE = 1.0
 """Seconds that listeners and routes wait for the client to have new clusters at work."""
 
 
-class _Gone(Exception):
-    """The transport takes no more: the client went away while it was written to."""
-
-
 Read = Callable[[], Awaitable[bytes | None]]
 """The next message; None at the end of the stream."""
 Write = Callable[[bytes], Awaitable[None]]
-"""Returns when the transport has taken the message."""
+"""Returns when the transport has taken the message; raises Gone when it takes no more."""
 AnswerDebug = Callable[[Request], Awaitable[bytes]]
 """The whole response to a request of a debug type."""
 TakeHealth = Callable[[Request], None]
@@ -68,7 +65,6 @@ class Stream:
         "_unfinished",
         "_unserved",
         "_wake",
-        "_writing",
     )
 
     def __init__(
@@ -99,10 +95,12 @@ class Stream:
         self._wake = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
         self._closed = False
-        self._writing = asyncio.Lock()
 
     async def run(self, read: Read, write: Write, answer_debug: AnswerDebug) -> None:
-        """Serve until the client ends the stream or `close` is called; raises Refused for a broken protocol."""
+        """Serve until the client ends the stream or `close` is called.
+
+        Raises Refused for a broken protocol, and Gone if the stream ended in the middle of a response.
+        """
         try:
             async with asyncio.TaskGroup() as tasks:
                 sender = tasks.create_task(self._send(write), name=f"send {self._id}")
@@ -113,10 +111,8 @@ class Stream:
                 await asyncio.wait((self._receiver,))
                 sender.cancel()
         except ExceptionGroup as group:
-            failures = [error for error in group.exceptions if not isinstance(error, _Gone)]
-            if failures:
-                raise failures[0] from None
-            _log.debug("ADS: %s went away in the middle of a response", self._id)
+            failures = [error for error in group.exceptions if not isinstance(error, Gone)]
+            raise (failures or group.exceptions)[0] from None
         finally:
             self._rejections.forget()
 
@@ -160,7 +156,7 @@ class Stream:
             except DecodeError as broken:
                 raise Refused("INVALID_ARGUMENT", str(broken)) from broken
             if kinds.is_debug(request.type_url):
-                await self._write(await answer_debug(request), write)
+                await write(await answer_debug(request))
             else:
                 self.take(request)
             del request, data
@@ -309,17 +305,10 @@ class Stream:
         self._session.stop_waiting()
         self._wake.set()
 
-    async def _write(self, data: bytes, write: Write) -> None:
-        async with self._writing:
-            try:
-                await write(data)
-            except Exception as error:
-                raise _Gone from error
-
     async def _write_response(self, response: Response, write: Write) -> None:
         try:
-            await self._write(response.data, write)
-        except _Gone:
+            await write(response.data)
+        except Gone:
             metrics.count_send_error(response.type_url)
             raise
         if _log.isEnabledFor(10):

@@ -11,6 +11,8 @@ from mizzen import protos
 from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
+from mizzen.observe import REGISTRY
+from mizzen.transport import Gone
 from mizzen.xds.identity import Refused
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import Throttle
@@ -147,14 +149,21 @@ async def test_a_broken_message_ends_the_stream_with_a_reason():
         assert refused.value.code == "INVALID_ARGUMENT"
 
 
-async def test_a_client_that_goes_away_while_it_is_written_to_is_no_error():
+def errors() -> float:
+    return REGISTRY.get_sample_value("pilot_xds_pushes", {"type": "cds_senderr"}) or 0.0
+
+
+async def test_a_client_that_goes_away_while_it_is_written_to_ends_the_stream():
     setting = Setting()
     setting.stream.take(Request(type_url=CLUSTER))
+    before = errors()
 
     async def write(_: bytes) -> None:
-        raise ConnectionResetError
+        raise Gone("away")
 
-    await setting.stream.run(setting.requests.get, write, answer_debug)
+    with pytest.raises(Gone):
+        await setting.stream.run(setting.requests.get, write, answer_debug)
+    assert errors() == before + 1
 
 
 async def test_closing_ends_the_stream():

@@ -8,17 +8,16 @@ there yet is answered when it comes. Who may connect is decided by the socket: i
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-
-import grpc
 
 from mizzen import observe, protos
 from mizzen.agent import files, sockets
 from mizzen.agent.control_plane import SYSTEM_ROOTS
 from mizzen.agent.identity import keys
 from mizzen.agent.metrics import FILE_SECRET_FAILURES
+from mizzen.transport import Serve, Transport
 
 SECRET = protos.TYPE_PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"
 SERVICE = "envoy.service.secret.v3.SecretDiscoveryService"
@@ -148,11 +147,8 @@ class Server:
 
     async def run(self, path: Path, *, uid: int | None, ready: asyncio.Event) -> None:
         """Serve on the socket `path`, which only the user `uid` may use, until cancelled."""
-        handlers: sockets.Handlers = {
-            "StreamSecrets": grpc.stream_stream_rpc_method_handler(self._state_of_the_world),
-            "DeltaSecrets": grpc.stream_stream_rpc_method_handler(self._differences),
-        }
-        async with sockets.serve_grpc(SERVICE, handlers, path, uid), asyncio.TaskGroup() as tasks:
+        methods: dict[str, Serve] = {"StreamSecrets": self._state_of_the_world, "DeltaSecrets": self._differences}
+        async with sockets.serve_grpc(SERVICE, methods, path, uid), asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             ready.set()
             try:
@@ -161,19 +157,19 @@ class Server:
                 # Streams that are still open may ask for more while the group already ends.
                 self._tasks = None
 
-    async def _state_of_the_world(self, requests: AsyncIterator[bytes], context: sockets.Context) -> None:
-        await self._serve(requests, context, Stream(self._secrets, delta=False))
+    async def _state_of_the_world(self, transport: Transport) -> None:
+        await self._serve(transport, Stream(self._secrets, delta=False))
 
-    async def _differences(self, requests: AsyncIterator[bytes], context: sockets.Context) -> None:
-        await self._serve(requests, context, Stream(self._secrets, delta=True))
+    async def _differences(self, transport: Transport) -> None:
+        await self._serve(transport, Stream(self._secrets, delta=True))
 
-    async def _serve(self, requests: AsyncIterator[bytes], context: sockets.Context, stream: Stream) -> None:
+    async def _serve(self, transport: Transport, stream: Stream) -> None:
         wake = asyncio.Event()
         stop = self._secrets.on_change(wake.set)
         try:
             async with asyncio.TaskGroup() as tasks:
-                sender = tasks.create_task(self._send(stream, wake, context))
-                async for data in requests:
+                sender = tasks.create_task(self._send(stream, wake, transport))
+                while (data := await transport.read()) is not None:
                     stream.receive(data)
                     self._follow_files(stream.names)
                     wake.set()
@@ -182,13 +178,13 @@ class Server:
             stop()
 
     @staticmethod
-    async def _send(stream: Stream, wake: asyncio.Event, context: sockets.Context) -> None:
+    async def _send(stream: Stream, wake: asyncio.Event, transport: Transport) -> None:
         while True:
             await wake.wait()
             wake.clear()
             response = stream.next_response()
             if response is not None:
-                await context.write(response)
+                await transport.write(response)
 
     def _follow_files(self, names: Iterable[str]) -> None:
         for name in names:

@@ -8,7 +8,7 @@ never passed on. Which attempt follows when this one ends is decided by `server`
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import grpc.aio
@@ -16,10 +16,11 @@ import msgspec
 from google.protobuf.message import DecodeError as WireError
 
 from mizzen import observe, protos
-from mizzen.agent import metrics, sockets
+from mizzen.agent import metrics
 from mizzen.agent.relay.journal import Journal
 from mizzen.agent.relay.saved import LISTENER
 from mizzen.errors import DecodeError
+from mizzen.transport import Transport
 
 Call = grpc.aio.StreamStreamCall[bytes, bytes]
 
@@ -53,9 +54,9 @@ class Inbox:
         self._unanswered: list[bytes] = []
         self._answered = False
 
-    async def fill(self, requests: AsyncIterator[bytes]) -> None:
+    async def fill(self, envoy: Transport) -> None:
         """Take over requests until Envoy ends its stream."""
-        async for data in requests:
+        while (data := await envoy.read()) is not None:
             await self._waiting.put(data)
 
     async def take(self) -> bytes:
@@ -118,18 +119,16 @@ class Memory:
 class Exchange:
     """The attempt. `answered` says whether the control plane has ever answered."""
 
-    def __init__(self, memory: Memory, inbox: Inbox, context: sockets.Context) -> None:
+    def __init__(self, memory: Memory, inbox: Inbox, envoy: Transport) -> None:
         self.answered = False
         self._memory = memory
         self._inbox = inbox
-        self._context = context
+        self._envoy = envoy
         self._pending: dict[tuple[str, str], bytes] = {}
         self._types: set[str] = set()
         self._introduced = asyncio.Event()
         """Set once Envoy has asked for listeners: whoever it is, it is known by then."""
         self._writing = asyncio.Lock()
-        self._giving = asyncio.Lock()
-        """Held while Envoy's stream takes a response: gRPC refuses a second write before the first is done."""
         self._rewriting: asyncio.Queue[tuple[Rewrite, bytes]] = asyncio.Queue()
 
     async def run(self, call: Call, patience: float | None) -> str:
@@ -213,9 +212,8 @@ class Exchange:
             await self._give(_discovery.DeltaDiscoveryResponse.FromString(data), data)
 
     async def _give(self, response: Any, data: bytes) -> None:
-        async with self._giving:
-            self._pending[response.type_url, response.nonce] = data
-            await self._context.write(data)
+        self._pending[response.type_url, response.nonce] = data
+        await self._envoy.write(data)
 
     def _note_request(self, data: bytes) -> list[bytes]:
         """Learn from a request of Envoy's; the result are the agent's own requests that follow it."""

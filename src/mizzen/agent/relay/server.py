@@ -27,6 +27,7 @@ from mizzen.agent.relay.exchange import Call, Exchange, Inbox, Memory, Rewrite, 
 from mizzen.agent.relay.journal import Journal
 from mizzen.agent.relay.saved import CLUSTER, LISTENER, SavedResources
 from mizzen.errors import AgentError
+from mizzen.transport import Transport
 
 SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 METHOD = "DeltaAggregatedResources"
@@ -81,19 +82,18 @@ class Relay:
 
     async def run(self, path: Path, *, uid: int | None, ready: asyncio.Event) -> None:
         """Serve on the socket `path`, which only the user `uid` may use, until cancelled."""
-        handlers: sockets.Handlers = {METHOD: grpc.stream_stream_rpc_method_handler(self._serve)}
-        async with sockets.serve_grpc(SERVICE, handlers, path, uid):
+        async with sockets.serve_grpc(SERVICE, {METHOD: self._serve}, path, uid):
             ready.set()
             await asyncio.Event().wait()
 
-    async def _serve(self, requests: AsyncIterator[bytes], context: sockets.Context) -> None:
+    async def _serve(self, envoy: Transport) -> None:
         """One stream of Envoy's, from its first request to its end."""
         inbox = Inbox()
         reason = ""
         try:
             async with asyncio.TaskGroup() as tasks:
-                reader = tasks.create_task(inbox.fill(requests))
-                carrier = tasks.create_task(self._carry(inbox, context))
+                reader = tasks.create_task(inbox.fill(envoy))
+                carrier = tasks.create_task(self._carry(inbox, envoy))
                 await asyncio.wait((reader, carrier), return_when=asyncio.FIRST_COMPLETED)
                 reader.cancel()
                 carrier.cancel()
@@ -103,15 +103,15 @@ class Relay:
                 metrics.ENVOY_TERMINATIONS.inc()
         if reason:
             _log.info("Envoy's stream ends: %s", reason)
-            await context.abort(grpc.StatusCode.UNAVAILABLE, reason)
+            await envoy.abort(grpc.StatusCode.UNAVAILABLE, reason)
 
-    async def _carry(self, inbox: Inbox, context: sockets.Context) -> str:
+    async def _carry(self, inbox: Inbox, envoy: Transport) -> str:
         """Serve Envoy from the control plane, or from the journal; says why it has to come again."""
         back_off = self._back_off()
         first = await inbox.take()
         while True:
             began = time.monotonic()
-            exchange = Exchange(self._memory, inbox, context)
+            exchange = Exchange(self._memory, inbox, envoy)
             reason, reached = await self._attempt(exchange)
             if exchange.answered:
                 metrics.CONNECTION_TERMINATIONS.labels("stream").inc()
@@ -119,7 +119,7 @@ class Relay:
             metrics.CONNECTION_FAILURES.inc()
             if self._may_serve_saved():
                 _log.warning("no control plane (%s); Envoy starts from its last good configuration", reason)
-                await self._serve_saved(inbox, context, first)
+                await self._serve_saved(inbox, envoy, first)
                 return "the control plane is back"
             if time.monotonic() - began > _STEADY_SECONDS:
                 back_off.reset()
@@ -144,18 +144,18 @@ class Relay:
         except AgentError as failure:
             return str(failure), False
 
-    async def _serve_saved(self, inbox: Inbox, context: sockets.Context, first: bytes) -> None:
+    async def _serve_saved(self, inbox: Inbox, envoy: Transport, first: bytes) -> None:
         """Answer from the journal until the control plane answers Envoy's first request."""
         for tap in self._memory.taps.values():
             saved = self._memory.journal.load(tap.type_url).values()
             if saved:
                 tap.deliver([_discovery.Resource.FromString(data).resource.value for data in saved])
         async with asyncio.TaskGroup() as tasks:
-            answers = tasks.create_task(self._answer_saved(inbox, context))
+            answers = tasks.create_task(self._answer_saved(inbox, envoy))
             await self._await_answer(first)
             answers.cancel()
 
-    async def _answer_saved(self, inbox: Inbox, context: sockets.Context) -> None:
+    async def _answer_saved(self, inbox: Inbox, envoy: Transport) -> None:
         saved = SavedResources(self._memory.journal.load)
         inbox.rewind()
         inbox.answer()
@@ -164,7 +164,7 @@ class Relay:
             self._memory.note_settled(request)
             response = saved.answer(request)
             if response is not None:
-                await context.write(response)
+                await envoy.write(response)
 
     async def _await_answer(self, first: bytes) -> None:
         """Return once the control plane has answered the request on a stream of its own."""

@@ -5,6 +5,7 @@ import contextlib
 import gc
 import logging
 
+import faults
 import grpc
 import grpc.aio
 import pytest
@@ -179,6 +180,18 @@ async def test_secrets_in_files_follow_them_and_hold_nothing_but_certificates(tm
         call.cancel()
 
 
+async def test_envoy_that_goes_away_while_it_is_sent_a_secret_is_no_fault(tmp_path, caplog) -> None:
+    secrets = sds.Secrets()
+    put(secrets, "ROOTCA", b"r" * 10_000_000)
+    async with serving(tmp_path, secrets) as channel, asyncio.timeout(60):
+        for _ in range(20):
+            stream = channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")()
+            await stream.write(ask("ROOTCA"))
+            await stream.initial_metadata()
+            stream.cancel()
+    assert faults.logged(caplog) == []
+
+
 def test_key_is_in_the_secret_and_nowhere_else() -> None:
     secret = sds.build_certificate("default", b"chain", Secret(b"the key"))
     assert secret.tls_certificate.private_key.inline_bytes == b"the key"
@@ -201,4 +214,4 @@ async def test_streams_that_ask_while_the_server_ends_leave_nothing_behind(tmp_p
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
     gc.collect()
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert faults.logged(caplog, logging.ERROR) == []

@@ -9,6 +9,7 @@ from mizzen import protos
 from mizzen.agent.relay.exchange import Exchange, Inbox, Memory
 from mizzen.agent.relay.journal import Journal
 from mizzen.agent.relay.saved import CLUSTER
+from mizzen.transport import Transport
 
 ROUTE = protos.TYPE_PREFIX + "envoy.config.route.v3.RouteConfiguration"
 
@@ -63,5 +64,5 @@ async def test_envoy_gets_one_response_at_a_time_though_some_are_rewritten_meanw
     envoy = SlowEnvoy(5, call)
     memory = Memory(Journal(tmp_path / "last", "node"), (), {ROUTE: same})
     async with asyncio.timeout(10):
-        assert await Exchange(memory, Inbox(), envoy).run(call, None) == "OK: over"
+        assert await Exchange(memory, Inbox(), Transport(envoy)).run(call, None) == "OK: over"
     assert sorted(envoy.types) == sorted([CLUSTER] * 3 + [ROUTE] * 2)

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 
 import envoy_resources
+import faults
 import grpc
 import grpc.aio
 import pytest
@@ -44,6 +46,11 @@ class Envoy:
             data = await self._call.read()
         assert data is not grpc.aio.EOF
         return _discovery.DeltaDiscoveryResponse.FromString(data)
+
+    async def written_to(self) -> None:
+        """Return when a response begins to come, without reading it."""
+        async with asyncio.timeout(10):
+            await self._call.initial_metadata()
 
     async def start(self):
         """CDS then LDS as Envoy does; the last responses of both, acknowledged."""
@@ -149,6 +156,17 @@ async def test_requests_and_responses_pass_unchanged(pod, control) -> None:
         assert [resource.name for resource in (await envoy.read()).resources] == ["more"]
         envoy.leave()
     assert control.requests[0].node.id == NODE["id"]
+
+
+async def test_envoy_that_goes_away_while_it_is_written_to_is_no_fault(pod, control, caplog) -> None:
+    await control.set(envoy_resources.build_cluster("x" * 10_000_000))
+    async with pod.running() as channel:
+        for _ in range(10):
+            envoy = Envoy(channel)
+            await envoy.ask(CLUSTER, node=NODE)
+            await envoy.written_to()
+            envoy.leave()
+    assert faults.logged(caplog, logging.ERROR) == []
 
 
 def told_health(control) -> list[str]:
