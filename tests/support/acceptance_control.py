@@ -45,7 +45,7 @@ class _Anything(str):
         return 0
 
 
-class _Believing:
+class Believing:
     """Takes every caller for whom its node says it is."""
 
     async def authenticate(self, credentials: Credentials) -> Sequence[Identity]:
@@ -84,7 +84,7 @@ class Control:
         self.discovery = Discovery(
             generator=EngineGenerator(db, _served, TYPES),
             parse_node=parse_node,
-            authenticator=_Believing(),
+            authenticator=Believing(),
             settings=Settings(
                 xds=Xds(authenticate_plaintext=True, stop_grace=0.1),
                 push=Push(debounce_after=0.01),
@@ -138,8 +138,7 @@ async def serve(db: Engine, xds_socket: Path, sds_socket: Path) -> AsyncIterator
     server = Server([control.discovery.handler()], Xds(stop_grace=0.1))
     server.listen(f"unix:{xds_socket}")
     control.discovery.pusher.open()
-    methods = {"StreamSecrets": _serve_secrets}
-    async with sockets.serve_grpc(sds.SERVICE, methods, sds_socket, None), asyncio.TaskGroup() as tasks:
+    async with serving_secrets(sds_socket), asyncio.TaskGroup() as tasks:
         pushing = tasks.create_task(control.discovery.pusher.run())
         await server.start()
         try:
@@ -147,6 +146,13 @@ async def serve(db: Engine, xds_socket: Path, sds_socket: Path) -> AsyncIterator
         finally:
             await server.stop(control.discovery.connections)
             pushing.cancel()
+
+
+@contextlib.asynccontextmanager
+async def serving_secrets(path: Path) -> AsyncIterator[None]:
+    """Serve the agent's secrets at a socket."""
+    async with sockets.serve_grpc(sds.SERVICE, {"StreamSecrets": _serve_secrets}, path, None):
+        yield
 
 
 async def _serve_secrets(envoy: Transport) -> None:
