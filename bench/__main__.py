@@ -1,7 +1,9 @@
-"""`python -m bench [compile|cli|kube] [--services N] [--pods N] [--namespaces N] [--json FILE]`: a generated mesh.
+"""`python -m bench [targets|compile|cases|cli|kube] [--services N] [--pods N] [--namespaces N] [--json FILE]`.
 
-`compile` (the default) compiles and changes it in this process; `cli` runs commands over it as files;
-`kube` runs a control plane over a real API server that has it (`--services 2000 --pods 5` are 10,000 pods).
+Everything is measured on a generated mesh. `targets` (the default) holds a running control plane and its simulated
+sidecars against the targets of docs/performance.md; `compile` compiles and changes the mesh in this process; `cases`
+compiles small meshes of one kind each; `cli` runs commands over the mesh as files; `kube` runs a control plane over a
+real API server that has it (`--services 2000 --pods 5` are 10,000 pods).
 """
 
 import argparse
@@ -9,25 +11,84 @@ import pathlib
 
 import msgspec
 
+from bench import cases, figures, plot, targets
 from bench import cli as cli_bench
 from bench import compile as compile_bench
 from bench import kube as kube_bench
+from bench.subjects import Commands, Folder, Place
 
 
 def main() -> None:
     """Run the benchmarks and print their tables."""
+    options = _parser().parse_args()
+    ways = {"targets": _targets, "compile": _compile, "cases": _cases, "cli": _run_commands, "kube": _follow}
+    found: object = ways[options.what](options)
+    if options.json is not None:
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["compile", "cli", "kube"], default="compile")
-    parser.add_argument("--repeat", type=int, default=5, help="runs of each command")
+    parser.add_argument("what", nargs="?", choices=["targets", "compile", "cases", "cli", "kube"], default="targets")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each row or command")
     parser.add_argument("--services", type=int, default=500)
     parser.add_argument("--pods", type=int, default=2)
     parser.add_argument("--namespaces", type=int, default=25)
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
-    options = parser.parse_args()
-    ways = {"compile": _compile, "cli": _run_commands, "kube": _follow}
-    figures: object = ways[options.what](options)
-    if options.json is not None:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
+    of_targets = parser.add_argument_group("targets")
+    of_targets.add_argument("--proxies", type=int, default=1000)
+    of_targets.add_argument("--at-once", type=int, default=20, help="proxies that wait for a first config together")
+    of_targets.add_argument("--dialect", choices=["istio", "envoy"], default="istio")
+    of_targets.add_argument("--rows", default=",".join(targets.ROWS), help="of %(default)s")
+    of_targets.add_argument("--plot", type=pathlib.Path, metavar="FILE.svg", help="draw figures and targets")
+    of_targets.add_argument("--against", metavar="HOST:PORT", help="another control plane, for the same work")
+    of_targets.add_argument("--pid", type=int, help="its process")
+    of_targets.add_argument("--against-folder", type=pathlib.Path, help="the folder of objects that it watches")
+    of_targets.add_argument(
+        "--against-commands",
+        nargs=2,
+        metavar=("WRITE", "REMOVE"),
+        help="or commands that give it objects of standard input: 'kubectl apply -f -' 'kubectl delete -f -'",
+    )
+    return parser
+
+
+def _targets(options: argparse.Namespace) -> list[figures.Figure]:
+    rows = options.rows.split(",")
+    unknown = sorted(set(rows) - set(targets.ROWS))
+    if unknown:
+        raise SystemExit(f"no such rows: {', '.join(unknown)}; there are {', '.join(targets.ROWS)}")
+    plan = targets.Plan(
+        services=options.services,
+        pods=options.pods,
+        namespaces=options.namespaces,
+        proxies=options.proxies,
+        dialect=options.dialect,
+        rows=rows,
+        repeat=options.repeat,
+        at_once=options.at_once,
+        other=_other(options),
+    )
+    found = targets.run(plan)
+    print(*figures.lines(found, plan.title), sep="\n")
+    if options.plot is not None:
+        options.plot.write_text(plot.draw(found, plan.title))
+    return found
+
+
+def _other(options: argparse.Namespace) -> targets.Other | None:
+    if options.against is None:
+        return None
+    place: Place
+    if options.against_folder is not None:
+        place = Folder(options.against_folder)
+    elif options.against_commands is not None:
+        place = Commands(*options.against_commands)
+    else:
+        raise SystemExit("--against needs --against-folder or --against-commands, to give it objects")
+    if options.pid is None:
+        raise SystemExit("--against needs --pid, to read what it uses")
+    return targets.Other(target=options.against, pid=options.pid, place=place)
 
 
 def _run_commands(options: argparse.Namespace) -> list[cli_bench.Cost]:
@@ -50,6 +111,12 @@ def _compile(options: argparse.Namespace) -> dict[str, list[compile_bench.Figure
         compile_bench.print_table(rows, title)
         figures[dialect] = rows
     return figures
+
+
+def _cases(options: argparse.Namespace) -> list[cases.Cost]:
+    costs = cases.run(options.repeat)
+    cases.print_table(costs, options.repeat)
+    return costs
 
 
 if __name__ == "__main__":
