@@ -13,6 +13,7 @@ import jwt
 import msgspec
 import pytest
 from certificate_requests import make_request, read_chain, verify_chain
+from certificate_service import ask
 from control_planes import FAST, Plane, control_plane
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -25,7 +26,7 @@ from kube_replicas import Replica
 from plugged_authority import make_node
 from secrecy import Known
 
-from mizzen import protos, settings
+from mizzen import settings
 from mizzen.ca import certificates
 from mizzen.control.shared_authority import SharedAuthority, open_shared
 from mizzen.sources.kube.access import from_kubeconfig
@@ -33,8 +34,6 @@ from mizzen.sources.kube.client import Client
 
 pytestmark = pytest.mark.timeout(600)
 
-AUTH = protos.package("istio.v1.auth")
-METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 MAP = "istio-ca-root-cert"
 LEFT_OUT = {"kube-public", "kube-node-lease", "local-path-storage"}
 YEAR = 365 * 86_400.0
@@ -100,18 +99,6 @@ async def until_everywhere(bed: Bed, bundle: bytes) -> None:
             return
         await asyncio.sleep(0.2)
     raise AssertionError(f"not everywhere: {await asyncio.to_thread(maps_of, bed)}")
-
-
-async def ask(plane: Plane, shown: str, csr: str = "", **fields: object) -> tuple[list, list]:
-    """A certificate as a workload gets it: over gRPC, from a control plane that it trusts by the roots it was given."""
-    host = f"istiod.{plane.control_plane._config.instance.namespace}.svc"
-    options = [("grpc.ssl_target_name_override", host), ("grpc.use_local_subchannel_pool", 1)]
-    target = plane.target("--secureGRPCAddr")
-    async with grpc.aio.secure_channel(target, plane.credentials(), options) as channel:
-        call = channel.unary_unary(METHOD, protos.encode, AUTH.IstioCertificateResponse.FromString)
-        request = AUTH.IstioCertificateRequest(csr=csr or make_request(), validity_duration=3600, **fields)
-        answer = await call(request, metadata=[("authorization", f"Bearer {shown}")], timeout=120)
-    return read_chain(answer.cert_chain)
 
 
 async def refusal(plane: Plane, shown: str, csr: str = "", **fields: object) -> tuple[grpc.StatusCode, str]:

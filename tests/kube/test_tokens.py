@@ -4,16 +4,24 @@ import asyncio
 import signal
 import time
 
+import ads_credentials
 import adsclient
+import grpc
 import pytest
+from certificate_requests import make_request
+from certificate_service import ask
 from control_planes import HOST, Plane, control_plane
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from kube_accounts import installed, token
 from kube_bed import Bed
 from kube_objects import path_of, pod
 
+from mizzen.ca import certificates
 from mizzen.compile.resource import CLUSTER
 from mizzen.control.token_reviews import TokenReviews
 from mizzen.errors import AuthorityError
+from mizzen.model.spiffe import Identity, format_spiffe
 from mizzen.sources.kube.access import from_kubeconfig
 from mizzen.sources.kube.client import Client
 
@@ -83,6 +91,49 @@ async def test_other_tokens_are_refused(bed, account, plane, way):
     with pytest.raises(AuthorityError):
         await plane.control_plane.cluster.token_reviews.verify(shown)
     assert await is_served(proxy(plane, account, good))
+
+
+async def workload_credentials(plane: Plane, shown: str) -> grpc.ChannelCredentials:
+    """A workload's certificate as its control plane gives it, and what its proxy needs for mutual TLS."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    chain, _ = await ask(plane, shown, make_request(key))
+    own = b"".join(one.public_bytes(serialization.Encoding.PEM) for one in chain)
+    return plane.credentials(certificates.encode_key(key), own)
+
+
+def stolen_name(plane: Plane, namespace: str) -> grpc.ChannelCredentials:
+    """The certificate of another authority for the same workload."""
+    other = ads_credentials.Mesh().authority
+    key = ec.generate_private_key(ec.SECP256R1())
+    *chain, _ = other.issue(make_request(key), (format_spiffe(Identity("cluster.local", namespace, "cart")),))
+    return plane.credentials(certificates.encode_key(key), "".join(chain).encode())
+
+
+def holder(plane: Plane, namespace: str, own: grpc.ChannelCredentials, account: str = "cart") -> adsclient.Client:
+    """A proxy that shows a certificate and no token."""
+    node = adsclient.node("cart-0", namespace, service_account=account)
+    return adsclient.Client(plane.target("--mutualGRPCAddr"), node=node, credentials=own, options=OPTIONS)
+
+
+async def test_proxies_come_back_by_certificate_or_known_token_while_the_server_is_away(bed, account, plane):
+    known, unknown = [await asyncio.to_thread(token, bed, account, pod_name="cart-0") for _ in range(2)]
+    forged = ".".join((*known.split(".")[:2], unknown.split(".")[2]))
+    own = await workload_credentials(plane, known)
+    assert await is_served(holder(plane, account, own))
+    await asyncio.to_thread(bed.stop_server, signal.SIGKILL)
+    try:
+        assert await is_served(holder(plane, account, own))
+        assert await is_served(proxy(plane, account, known))
+        assert await is_served(holder(plane, account, await workload_credentials(plane, known))), "it renews, too"
+        assert not await is_served(holder(plane, account, own, account="admin"))
+        assert not await is_served(holder(plane, "kube-system", own))
+        assert not await is_served(holder(plane, account, stolen_name(plane, account)))
+        for shown in (forged, unknown, ""):
+            assert not await is_served(proxy(plane, account, shown))
+    finally:
+        await asyncio.to_thread(bed.start_server)
+    assert await is_served(proxy(plane, account, unknown)), "so it was refused for the server's absence alone"
+    assert not await is_served(proxy(plane, account, forged))
 
 
 class Reviewed:
