@@ -242,7 +242,7 @@ class Sidecar:
             self._leaving = False
             try:
                 await self._stream()
-            except (grpc.aio.AioRpcError, grpc.aio.UsageError, ConnectionError):
+            except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError, ConnectionError):
                 pass
             except asyncio.CancelledError:
                 task = asyncio.current_task()
