@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,12 @@ class Replica:
         environment = {**os.environ, "POD_NAME": name, **variables}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
+
+    def address(self, flag: str) -> str:
+        """Where it listens, once it says so."""
+        said = re.compile(rf"{flag} listens on (\S+)")
+        found = eventually_blocking(lambda: said.search(self.log.read_text()), 120, every=0.1)
+        return str(found[1])
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)

@@ -1,0 +1,198 @@
+"""A leader that is killed while it keeps everything that a control plane writes: its successor doubles nothing of it."""
+
+import asyncio
+import json
+import pathlib
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import adsclient
+import grpc
+import pytest
+from control_planes import HOST
+from eventually import eventually_blocking
+from kube_accounts import make_account, token
+from kube_bed import Answer, Bed
+from kube_objects import path_of, service
+from kube_replicas import LEASES, Replica, Replicas
+
+from mizzen.compile.resource import CLUSTER
+from mizzen.control.election import lease_name
+from mizzen.control.writers import ADDRESS_ELECTION, DEPLOYMENT_ELECTION, ROOTS_ELECTION, STATUS_ELECTION
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("mesh_kinds")]
+
+GATEWAYS, CORE, APPS = "gateway.networking.k8s.io/v1", "v1", "apps/v1"
+MESH = "networking.istio.io/v1"
+KINDS = {
+    "deployments": APPS,
+    "services": CORE,
+    "serviceaccounts": CORE,
+    "configmaps": CORE,
+    "gateways": GATEWAYS,
+    "httproutes": GATEWAYS,
+    "serviceentries": MESH,
+    "workloadentries": MESH,
+}
+"""What a leader writes, or a replica for a machine, and where."""
+MANY = tuple(f"g-{number}" for number in range(8))
+OPTIONS = (("grpc.ssl_target_name_override", HOST), *adsclient.CHANNEL_OPTIONS)
+
+
+class Space:
+    """A namespace whose objects are of one revision, and all that became of them."""
+
+    def __init__(self, bed: Bed, namespace: str) -> None:
+        self.bed, self.namespace, self.revision = bed, namespace, f"of-{namespace}"
+        self._began = bed.call("GET", f"/api/v1/namespaces/{namespace}")["metadata"]["resourceVersion"]
+
+    def apply(self, kind: str, plural: str, name: str, version: str, spec: dict[str, Any]) -> None:
+        metadata = {"name": name, "namespace": self.namespace, "labels": {"istio.io/rev": self.revision}}
+        document = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+        self.bed.apply(path_of(document, plural), document)
+
+    def apply_all(self, name: str) -> None:
+        """A Gateway to deploy, a route to judge, an entry to give addresses."""
+        listener = {"name": "web", "port": 80, "protocol": "HTTP"}
+        self.apply("Gateway", "gateways", name, GATEWAYS, {"gatewayClassName": "istio", "listeners": [listener]})
+        rules = [{"backendRefs": [{"name": "cart", "port": 80}]}]
+        self.apply("HTTPRoute", "httproutes", name, GATEWAYS, {"parentRefs": [{"name": name}], "rules": rules})
+        port = {"number": 80, "name": "http", "protocol": "HTTP"}
+        entry = {"hosts": [f"{name}.example.com"], "resolution": "DNS", "ports": [port]}
+        self.apply("ServiceEntry", "serviceentries", name, MESH, entry)
+
+    def path(self, plural: str, name: str = "") -> str:
+        root = "/api" if KINDS[plural] == CORE else "/apis"
+        return f"{root}/{KINDS[plural]}/namespaces/{self.namespace}/{plural}{f'/{name}' if name else ''}"
+
+    def find(self, plural: str, name: str) -> dict[str, Any]:
+        try:
+            return self.bed.call("GET", self.path(plural, name))
+        except Answer as answer:
+            if answer.status != 404:
+                raise
+            return {}
+
+    def names(self, plural: str) -> set[str]:
+        return {one["metadata"]["name"] for one in self.bed.call("GET", self.path(plural))["items"]}
+
+    def is_kept(self, name: str) -> bool:
+        """Whether all is made and said of what `apply_all` brings."""
+        made = [self.find(plural, f"{name}-istio") for plural in ("deployments", "services", "serviceaccounts")]
+        parents = self.find("httproutes", name).get("status", {}).get("parents", ())
+        gateway = self.find("gateways", name).get("status", {})
+        return (
+            all(made)
+            and any(all(one["status"] == "True" for one in parent["conditions"]) for parent in parents)
+            and any(one["reason"] != "Pending" for one in gateway.get("conditions", ()))
+            and bool(self.find("serviceentries", name).get("status", {}).get("addresses"))
+        )
+
+    def writes(self, plural: str) -> Counter[str]:
+        """How often each object of a kind was written, by all that the server remembers; none was removed."""
+        found: Counter[str] = Counter()
+        for line in self.bed.lines(f"{self.path(plural)}?resourceVersion={self._began}&watch=true&timeoutSeconds=2"):
+            event = json.loads(line)
+            assert event["type"] in ("ADDED", "MODIFIED"), event
+            found[event["object"]["metadata"]["name"]] += 1
+        return found
+
+    def leaders(self) -> set[str]:
+        """Who holds the Leases of all that is written."""
+        found = {one["metadata"]["name"]: one["spec"] for one in self.bed.call("GET", LEASES)["items"]}
+        of_revision = (lease_name(name, self.revision) for name in (STATUS_ELECTION, DEPLOYMENT_ELECTION))
+        leases = (*of_revision, ADDRESS_ELECTION, ROOTS_ELECTION)
+        return {found.get(name, {}).get("holderIdentity", "").partition("_")[0] for name in leases}
+
+
+@pytest.fixture
+def space(bed: Bed, namespace: str) -> Space:
+    found = Space(bed, namespace)
+    bed.apply(path_of(service(namespace, "cart"), "services"), service(namespace, "cart"))
+    make_account(bed, namespace, "vm")
+    found.apply("WorkloadGroup", "workloadgroups", "vms", MESH, {"template": {"serviceAccount": "vm"}})
+    return found
+
+
+@pytest.fixture
+def replicas(bed: Bed, tmp_path: pathlib.Path, space: Space) -> Iterator[Replicas]:
+    lease = lease_name(STATUS_ELECTION, space.revision)
+    found = Replicas(bed, tmp_path, lease, REVISION=space.revision)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def machine(space: Space, replica: Replica) -> adsclient.Client:
+    """The agent of a machine that registers itself, by its protocol alone."""
+    roots = space.find("configmaps", "istio-ca-root-cert")["data"]["root-cert.pem"]
+    node = adsclient.node("vm-1", space.namespace, ip="10.9.8.7", service_account="vm", AUTO_REGISTER_GROUP="vms")
+    return adsclient.Client(
+        replica.address("--secureGRPCAddr"),
+        node=node,
+        credentials=grpc.ssl_channel_credentials(roots.encode()),
+        token=token(space.bed, space.namespace, "vm"),
+        options=OPTIONS,
+    )
+
+
+def registered(space: Space, by: str) -> str:
+    """The uid of the machine's entry, once it is that replica's."""
+    metadata = space.find("workloadentries", "vms-10.9.8.7").get("metadata", {})
+    is_there = metadata.get("annotations", {}).get("istio.io/workloadController") == by
+    return metadata["uid"] if is_there else ""
+
+
+async def until(check: Callable[..., Any], *arguments: Any) -> Any:
+    return await asyncio.to_thread(eventually_blocking, lambda: check(*arguments), 180, every=0.2)
+
+
+async def test_a_leader_killed_at_its_work_leaves_nothing_that_its_successor_makes_twice(bed, space, replicas):
+    await asyncio.to_thread(space.apply_all, "first")
+    replicas.start("istiod-a")
+    await until(lambda: space.leaders() == {"istiod-a"})
+    await until(space.is_kept, "first")
+    first = replicas.all["istiod-a"]
+    async with await asyncio.to_thread(machine, space, first) as agent:
+        await agent.subscribe(CLUSTER)
+        await agent.read_acked(60)
+        uid = await until(registered, space, "istiod-a")
+        replicas.start("istiod-b", "istiod-c")
+        reconnecting = await asyncio.to_thread(machine, space, replicas.all["istiod-b"])
+        before = await asyncio.to_thread(space.writes, "gateways")
+        for name in MANY:
+            await asyncio.to_thread(space.apply_all, name)
+        await until(lambda: space.names("deployments") > {"first-istio"})
+        first.end(signal.SIGKILL)
+    await asyncio.to_thread(space.apply_all, "late")
+    async with reconnecting as agent:
+        await agent.subscribe(CLUSTER)
+        await agent.read_acked(60)
+        await until(lambda: space.leaders() <= {"istiod-b", "istiod-c"})
+        for name in (*MANY, "late"):
+            await until(space.is_kept, name)
+        assert await until(registered, space, "istiod-b") == uid
+        replicas.start("istiod-a")  # As its Deployment would have it.
+        await asyncio.to_thread(replicas.all["istiod-a"].address, "--secureGRPCAddr")
+        await asyncio.sleep(5)
+        after = {plural: await asyncio.to_thread(space.writes, plural) for plural in KINDS}
+    names = ("first", *MANY, "late")
+    made, said = Counter(f"{name}-istio" for name in names), Counter((*names, *names))
+    assert after == {
+        "deployments": made,
+        "services": made + Counter(["cart"]),
+        "serviceaccounts": made + Counter(["vm"]),
+        "configmaps": Counter(["istio-ca-root-cert"]),
+        "gateways": after["gateways"],
+        "httproutes": said,
+        "serviceentries": said,
+        "workloadentries": Counter(["vms-10.9.8.7"] * 2),  # By the one replica and by the other.
+    }
+    assert after["gateways"].keys() == set(names)
+    assert max(after["gateways"].values()) <= 4, (
+        "by its user, once claimed, and said before and after its Service is there"
+    )
+    assert after["gateways"]["first"] == before["first"]
