@@ -29,6 +29,7 @@ from mizzen.control.cluster import Cluster
 from mizzen.control.debug.access import Access
 from mizzen.control.debug.pages import build_console
 from mizzen.control.debug.streams import DebugStreams
+from mizzen.control.garbage import collect_in_quiet
 from mizzen.control.in_force import InForce
 from mizzen.control.inputs import Inputs
 from mizzen.control.issuing import build_certificate_service
@@ -48,6 +49,7 @@ from mizzen.incremental import Engine
 from mizzen.model.proxy import parse_node
 from mizzen.sources.kube.client import Client
 from mizzen.sources.watch import FileSource
+from mizzen.xds import metrics
 from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
 from mizzen.xds.server import Server
@@ -65,6 +67,7 @@ TYPES = (
     resource.ENDPOINT,
     resource.LISTENER,
     resource.ROUTE,
+    resource.VIRTUAL_HOST,
     resource.SECRET,
     resource.EXTENSION,
     resource.NAME_TABLE,
@@ -223,6 +226,7 @@ class ControlPlane:
                     "bundles": self.inputs.spiffe_bundles.run(),
                     "in force": self._in_force.run(),
                     "lag": _watch_lag(),
+                    "garbage": collect_in_quiet(self._count_work),
                     "stop": self._wait_for_stop(),
                 }.items():
                     tasks.create_task(part, name=name)
@@ -233,6 +237,10 @@ class ControlPlane:
             if failures:
                 raise
         _log.info("stopped")
+
+    def _count_work(self) -> tuple[int, float]:
+        """Rises with every commit and every response."""
+        return self.discovery.pusher.count, metrics.PUSHES.total()
 
     async def _wait_for_stop(self) -> None:
         await self._stopping.wait()
