@@ -112,7 +112,21 @@ spec:
 """
 
 
-def build_base() -> str:
+_ON_DEMAND_MESH = """
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data:
+  mesh: |
+    accessLogFile: /dev/stdout
+    defaultConfig:
+      proxyMetadata:
+        ISTIO_META_DNS_CAPTURE: "true"
+        ISTIO_META_DNS_AUTO_ALLOCATE: "true"
+        ISTIO_META_MIZZEN_ON_DEMAND: "true"
+"""
+
+
+def build_base(*, on_demand: bool = False) -> str:
     """Everything that is there before any test's own manifests."""
     echo = {"app": "echo", "version": "v1"}
     pods = [
@@ -134,7 +148,8 @@ def build_base() -> str:
         {"kind": "Secret", "metadata": {"name": "programs-tls", "namespace": namespace}, "stringData": content}
         for namespace in ("traffic", "scoped", "kept", "outside")
     ]
-    return render([*complete(BASE), *complete(build_door()), *pods, *map(fill, secrets)])
+    settings = complete(_ON_DEMAND_MESH) if on_demand else []
+    return render([*settings, *complete(BASE), *complete(build_door()), *pods, *map(fill, secrets)])
 
 
 def build_pod(
@@ -227,8 +242,10 @@ spec:
 class TrafficMesh:
     """The running mesh."""
 
-    def __init__(self, local: LocalMesh) -> None:
+    def __init__(self, local: LocalMesh, *, on_demand: bool = False) -> None:
+        """`on_demand`: sidecars know no host before they are asked for one."""
         self.local = local
+        self._on_demand = on_demand
         self._revisions: dict[str, int] = {}
         self._programs: dict[str, Program] = {}
 
@@ -298,7 +315,15 @@ class TrafficMesh:
 
     def behind(self, host: str) -> list[str]:
         """The Envoys that do not have that revision yet."""
-        return [pod.name for pod in self.local.proxies() if not has_route(pod, host) or is_warming(pod)]
+        return [pod.name for pod in self.local.proxies() if not self._has_revision(pod, host) or is_warming(pod)]
+
+    def _has_revision(self, pod: runtime.Pod, host: str) -> bool:
+        if not self._on_demand or _is_gateway(pod):
+            return has_route(pod, host)
+        program = self[pod.name]
+        if not any(address.startswith(_GIVEN) for address in program.resolve(host)):
+            return False
+        return holds_host(pod, host) or (program.get(f"http://{host}:7/", timeout=0.2) and holds_host(pod, host))
 
     def problems(self) -> Mapping[str, Any]:
         """What the control plane says is not, or not wholly, in force."""
@@ -319,6 +344,18 @@ def has_route(pod: runtime.Pod, host: str) -> bool:
     answer = observer.ask_envoy(pod, "/config_dump?resource=dynamic_route_configs&name_regex=^(http[.])?7(007)?$")
     domains = next((found for found in _domains(json.loads(answer)) if host in found), [])
     return any(domain.startswith(_GIVEN) for domain in domains) or (bool(domains) and pod.namespace == "gateways")
+
+
+def holds_host(pod: runtime.Pod, host: str) -> bool:
+    """Whether an Envoy on demand has that host, and takes it for one of the mesh."""
+    answer = observer.ask_envoy(pod, "/config_dump?resource=dynamic_route_configs&name_regex=^7$")
+    configs = json.loads(answer).get("configs", ())
+    hosts = [host for config in configs for host in config["route_config"].get("virtual_hosts", ())]
+    return any(f"7/{host}:7" == each["name"] and f"outbound|7||{host}" in json.dumps(each) for each in hosts)
+
+
+def _is_gateway(pod: runtime.Pod) -> bool:
+    return pod.namespace == "gateways" or pod.name.startswith("door-")
 
 
 def _domains(dump: Mapping[str, Any]) -> Iterator[list[str]]:

@@ -44,10 +44,11 @@ def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     manifests = tmp_path_factory.mktemp("traffic") / "manifests"
     manifests.mkdir()
     traffic_mesh.lay_programs(manifests)
-    (manifests / "base.yaml").write_text(traffic_mesh.build_base())
+    on_demand = bool(os.environ.get("TRAFFIC_ON_DEMAND"))
+    (manifests / "base.yaml").write_text(traffic_mesh.build_base(on_demand=on_demand))
     started = time.monotonic()
     with running(LocalMesh(manifests, f"traffic-{os.getpid()}")) as local:
-        mesh = TrafficMesh(local)
+        mesh = TrafficMesh(local, on_demand=on_demand)
         ready = time.monotonic()
         texts = _collect(request.session.items)
         mesh.apply("behaviours", texts)

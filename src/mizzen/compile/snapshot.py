@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from mizzen import protos
 from mizzen.api.mesh.proxy import ProxyHeaders
-from mizzen.compile import addresses, endpoints, name_tables, resource, secrets, trust_bundles
+from mizzen.compile import addresses, endpoints, name_tables, on_demand, resource, secrets, trust_bundles
 from mizzen.compile.assignments import ClientPlace
 from mizzen.compile.clusters import gateway as gateway_clusters
 from mizzen.compile.clusters import sidecar as sidecar_clusters
@@ -25,9 +25,21 @@ from mizzen.compile.routes import gateway as gateway_routes
 from mizzen.compile.routes import sidecar as sidecar_routes
 from mizzen.compile.routes.destinations import RouteClient
 from mizzen.compile.routes.mesh_hosts import SidecarClient
+from mizzen.compile.routes.on_demand import encode_bare_configuration
 from mizzen.compile.routes.virtual_service import source_labels
 from mizzen.incremental import Engine, query
-from mizzen.model import credentials, destination_rules, gateways, mesh, proxy_configs, scope, targets, workloads
+from mizzen.model import (
+    credentials,
+    destination_rules,
+    envoy_filters,
+    gateways,
+    mesh,
+    proxy_configs,
+    scope,
+    targets,
+    workloads,
+)
+from mizzen.model import names as model_names
 from mizzen.model.proxy import Labels, Proxy
 from mizzen.model.scope import ScopeId
 
@@ -40,7 +52,16 @@ Names = frozenset[str] | None
 
 @query
 def resources(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
-    """The resources of one type for a proxy; `names` None means all that are for it, else those asked for."""
+    """The resources of one type for a proxy; `names` None means all that are for it, else those asked for.
+
+    A proxy on demand gets the clusters that the virtual hosts of these names need; None means no virtual host.
+    """
+    found = _told(db, proxy, type_url, names)
+    return _used_clusters(db, proxy, found, names) if proxy.on_demand and type_url == resource.CLUSTER else found
+
+
+def _told(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
+    """What other queries ask: a root that another brings up to date would not be seen to change."""
     return application.patched(db, proxy, pristine(db, proxy, type_url, names))
 
 
@@ -132,9 +153,56 @@ def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     if proxy.kind == "router":
         gateway = gateway_routes.GatewayClient(routes=client, workload=gateways.gateway_workload(db, proxy))
         return gateway_routes.configurations(db, gateway, asked)
+    if not proxy.on_demand:
+        return sidecar_routes.configurations(db, _sidecar_client(db, proxy), asked)
+    bare = frozenset(filter(model_names.is_asked_for_hosts, asked))
+    found = sidecar_routes.configurations(db, _sidecar_client(db, proxy), asked - bare)
+    return ResourceSet(resource.ROUTE, [*found, *map(encode_bare_configuration, sorted(bare))])
+
+
+def _sidecar_client(db: Engine, proxy: Proxy) -> SidecarClient:
     network = addresses.network(proxy, dual_stack=mesh.control_plane(db).dual_stack)
-    sidecar = SidecarClient(routes=client, network=network, dns_domain=proxy.dns_domain)
-    return sidecar_routes.configurations(db, sidecar, asked)
+    return SidecarClient(routes=route_client(db, proxy), network=network, dns_domain=proxy.dns_domain)
+
+
+def _virtual_hosts(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    if not proxy.on_demand:
+        return ResourceSet(resource.VIRTUAL_HOST, ())
+    patches = envoy_filters.select(db, proxy).routes
+    return on_demand.virtual_hosts(db, _sidecar_client(db, proxy), patches, names or frozenset())
+
+
+def _used_clusters(db: Engine, proxy: Proxy, whole: ResourceSet, hosts: Names) -> ResourceSet:
+    """Of all clusters those that the proxy uses while it holds these virtual hosts."""
+    used = _always_used(db, proxy).union(
+        *(on_demand.named_clusters(db, host) for host in _told(db, proxy, resource.VIRTUAL_HOST, hosts))
+    )
+    return on_demand.clusters(db, whole, used)
+
+
+@query
+def _always_used(db: Engine, proxy: Proxy) -> frozenset[str]:
+    """The clusters that listeners name, or what they make Envoy ask for, virtual hosts on demand excepted."""
+    uses = [listener_uses(db, listener) for listener in _told(db, proxy, resource.LISTENER, None)]
+    asked = {
+        resource.ROUTE: frozenset[str]().union(*(each.routes for each in uses)),
+        resource.EXTENSION: frozenset[str]().union(*(each.extensions for each in uses)),
+    }
+    told = (found for kind, names in asked.items() for found in _told(db, proxy, kind, names))
+    return frozenset[str]().union(
+        *(each.clusters for each in uses), *(on_demand.named_clusters(db, each) for each in told)
+    )
+
+
+@query
+def listener_uses(db: Engine, listener: Resource) -> on_demand.Uses:
+    """What a listener names."""
+    alone = ResourceSet(resource.LISTENER, (listener,))
+    return on_demand.Uses(
+        clusters=on_demand.named_clusters(db, listener),
+        routes=route_names(alone),
+        extensions=extension_names(alone),
+    )
 
 
 @query
@@ -189,6 +257,7 @@ _BUILDERS: dict[str, Callable[[Engine, Proxy, Names], ResourceSet]] = {
     resource.SECRET: _secrets,
     resource.ROUTE: _routes,
     resource.TRUST_BUNDLE: _trust_bundle,
+    resource.VIRTUAL_HOST: _virtual_hosts,
 }
 
 

@@ -37,6 +37,11 @@ _BUCKETS = 4
 """Groups that the hosts of one domain make."""
 
 
+def is_asked_for_hosts(route: str) -> bool:
+    """Whether a sidecar's route configuration, known by its port, is one whose virtual hosts may come on demand."""
+    return route.isdigit()
+
+
 def group_of(host: str) -> str:
     """The group of hosts to which one belongs, so that long lists can be worked out group by group: as a rule hosts of
     one namespace, split evenly."""

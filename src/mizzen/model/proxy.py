@@ -20,7 +20,13 @@ Dialect = Literal["istio", "envoy"]
 Labels = tuple[tuple[str, str], ...]
 """Labels sorted by name; hashable, unlike a dict."""
 
+ON_DEMAND = "MIZZEN_ON_DEMAND"
+"""The metadata by which a proxy asks for virtual hosts on demand."""
+
+_FIRST_ON_DEMAND = (1, 40)
+"""Envoy before this answers the first request to a host with 404 when its body is not complete, or crashes."""
 _NEWEST = (1_000_000, 0, 65535)
+_VERSION_NUMBERS = (("majorNumber", "major_number"), ("minorNumber", "minor_number"))
 _VERSION = re.compile(r"^(?:release-)?(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -72,6 +78,8 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     locality: Locality = Locality()
     istio_version: tuple[int, int, int] = _NEWEST
     dialect: Dialect = "istio"
+    on_demand: bool = False
+    """Whether it asks for virtual hosts as requests name them, and holds nothing that they do not use."""
     interception: Literal["REDIRECT", "TPROXY", "NONE"] = "REDIRECT"
     node_name: str = ""
     workload_name: str = ""
@@ -135,6 +143,7 @@ def parse_node(node: Mapping[str, Any]) -> Proxy:
         locality=_locality(node.get("locality")),
         istio_version=_version(text("ISTIO_VERSION")),
         dialect="envoy" if text("MIZZEN_DIALECT") == "envoy" else "istio",
+        on_demand=kind == "sidecar" and text.flag(ON_DEMAND) and _takes_virtual_hosts(node, text),
         interception=_interception(text("INTERCEPTION_MODE")),
         node_name=text("NODE_NAME"),
         workload_name=text("WORKLOAD_NAME"),
@@ -189,6 +198,14 @@ class _Texts:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value, order="deterministic").decode()
+
+
+def _takes_virtual_hosts(node: Mapping[str, Any], text: _Texts) -> bool:
+    """Whether virtual hosts on demand were tried with Envoys of this dialect and version."""
+    build = node.get("userAgentBuildVersion") or node.get("user_agent_build_version") or {}
+    version = build.get("version") or {} if isinstance(build, Mapping) else {}
+    numbers = [version.get(name) or version.get(snake) or 0 for name, snake in _VERSION_NUMBERS]
+    return text("MIZZEN_DIALECT") == "envoy" and tuple(map(int, numbers)) >= _FIRST_ON_DEMAND
 
 
 def _addresses(node_id: str, listed: str, from_id: str) -> tuple[str, ...]:

@@ -168,9 +168,13 @@ class Discovery:
             raise Refused("INVALID_ARGUMENT", str(error)) from error
         proved = self._identify(proxy, identities)
         proxy = _as_proved(proxy, proved)
+        if not delta:
+            proxy = msgspec.structs.replace(proxy, on_demand=False)
         served = self._served if proved is not None else self._served_to_anybody
         connection_id = self.connections.next_id(proxy)
-        session = (DeltaSession if delta else SotwSession)(self.responses, served, f"{connection_id}/")
+        session = (DeltaSession if delta else SotwSession)(
+            self.responses, served, f"{connection_id}/", on_demand=proxy.on_demand
+        )
 
         def take_health(request: Request) -> None:
             self.registrar.hear(connection, read_health(request))

@@ -5,7 +5,17 @@ Facts only. The order is make-before-break: what is used goes before what uses i
 
 from collections.abc import Iterable
 
-from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, NAME_TABLE, ROUTE, SECRET, TRUST_BUNDLE
+from mizzen.compile.resource import (
+    CLUSTER,
+    ENDPOINT,
+    EXTENSION,
+    LISTENER,
+    NAME_TABLE,
+    ROUTE,
+    SECRET,
+    TRUST_BUNDLE,
+    VIRTUAL_HOST,
+)
 from mizzen.protos import TYPE_PREFIX
 
 HEALTH = TYPE_PREFIX + "istio.v1.HealthInformation"
@@ -14,14 +24,17 @@ HEALTH = TYPE_PREFIX + "istio.v1.HealthInformation"
 DEBUG = "istio.io/debug"
 """A page of the debug console; the types that begin so are answered beside all subscriptions."""
 
-ORDER = (CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET)
+ORDER = (CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST, SECRET)
 """Order of responses within one push; other kinds follow, sorted."""
 
-LEAVE_LAST = (ROUTE, SECRET, CLUSTER, ENDPOINT)
+LEAVE_LAST = (VIRTUAL_HOST, ROUTE, SECRET, CLUSTER, ENDPOINT)
 """Kinds whose removals wait until everything else of the push was said, and in which order they are said then."""
 
-NEED_CLUSTERS = frozenset((LISTENER, ROUTE))
+NEED_CLUSTERS = frozenset((LISTENER, ROUTE, VIRTUAL_HOST))
 """Kinds that send requests to clusters: to one that the client does not have at work yet they fail."""
+
+FOLLOWS = {CLUSTER: VIRTUAL_HOST, VIRTUAL_HOST: ROUTE}
+"""On demand: kinds whose resources follow from the names that the client has subscribed to of another kind."""
 
 EXPLICIT = frozenset((ENDPOINT, ROUTE, SECRET, EXTENSION))
 """Kinds that are subscribed to by name only; an empty list of names means none. For all others it means all."""
@@ -34,6 +47,7 @@ _SHORT = {
     ENDPOINT: "eds",
     LISTENER: "lds",
     ROUTE: "rds",
+    VIRTUAL_HOST: "vhds",
     SECRET: "sds",
     EXTENSION: "ecds",
     NAME_TABLE: "nds",

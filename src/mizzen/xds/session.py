@@ -16,7 +16,7 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from mizzen.compile.resource import CLUSTER, ENDPOINT, ResourceSet
+from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE, VIRTUAL_HOST, ResourceSet
 from mizzen.xds import kinds
 from mizzen.xds.requests import NO_NAMES, Names, Request, intern_names, intern_versions
 from mizzen.xds.responses import Difference, Responses, with_nonce
@@ -67,8 +67,12 @@ class Session(abc.ABC):
 
     delta = False
 
-    def __init__(self, responses: Responses, served: Collection[str], token: str) -> None:
-        """`served`: the type URLs answered here; `token` begins every nonce and is the stream's own."""
+    def __init__(self, responses: Responses, served: Collection[str], token: str, *, on_demand: bool = False) -> None:
+        """`served`: the type URLs answered here; `token` begins every nonce and is the stream's own.
+
+        `on_demand`: the client asks for virtual hosts as requests name them, and gets the clusters that they need.
+        """
+        self._on_demand = on_demand
         self._responses = responses
         self._served = served
         self._token = token
@@ -276,6 +280,23 @@ class DeltaSession(Session):
         watch.held = intern_versions(held) if held else None
         watch.must_answer = everything and not request.initial_versions
         self.due.add(request.type_url)
+        if self._on_demand:
+            self._follow(watch, request)
+
+    def _follow(self, watch: Watch, request: Request) -> None:
+        """On demand: let what is new follow the names that it follows, and what follows it its names.
+
+        A client that comes back names its clusters before its virtual hosts: until then it keeps the clusters.
+        """
+        other = kinds.FOLLOWS.get(watch.type_url)
+        if other is not None and watch.follows is None:
+            followed = self.watches.get(other)
+            watch.follows = followed.names if followed is not None else intern_names(request.initial_versions)
+        for type_url, other in kinds.FOLLOWS.items():
+            follower = self.watches.get(type_url)
+            if other == watch.type_url and follower is not None and follower.follows != watch.names:
+                follower.follows = watch.names
+                self.due.add(type_url)
 
     def _resubscribe(self, watch: Watch, request: Request) -> None:
         if not request.names and not request.unsubscribe:
@@ -292,6 +313,8 @@ class DeltaSession(Session):
         asked = added | gone if watch.wildcard else added
         watch.asked = watch.asked | asked if watch.asked else intern_names(asked)
         self.due.add(watch.type_url)
+        if self._on_demand:
+            self._follow(watch, request)
 
     def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
         extra = watch.asked | watch.owed if watch.owed else watch.asked
@@ -313,7 +336,18 @@ class DeltaSession(Session):
         watch.held = None
         if watch.type_url == CLUSTER:
             self._note_clusters(watch, difference.upserted)
+        elif watch.type_url == ROUTE and self._on_demand:
+            self._note_routes(difference.upserted)
         return self._send(watch, target, difference, self._responses.delta_body(difference), now)
+
+    def _note_routes(self, routes: Names) -> None:
+        """These routes are being sent. Envoy may have lost their virtual hosts, and waits for a first one."""
+        hosts = self.watches.get(VIRTUAL_HOST)
+        if hosts is not None:
+            known = hosts.sent.names if hosts.sent is not None else hosts.held.of if hosts.held is not None else ()
+            hosts.asked = hosts.asked.union(name for name in known if name.partition("/")[0] in routes)
+            if VIRTUAL_HOST not in self._steps:
+                self.due.add(VIRTUAL_HOST)
 
     def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
         scope = self._scope(watch)

@@ -176,6 +176,9 @@ class Stream:
         elif outcome is Outcome.EXPIRED:
             metrics.EXPIRED_NONCES.labels(kinds.short_name(request.type_url)).inc()
         self._follow(request.type_url)
+        if self._proxy.on_demand:
+            for type_url in kinds.FOLLOWS:
+                self._follow(type_url)
         if self._session.due or self._session.ready:
             self._wake.set()
 

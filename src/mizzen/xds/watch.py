@@ -55,6 +55,7 @@ class Watch:
         "asked",
         "confirmed",
         "culprits",
+        "follows",
         "held",
         "in_flight",
         "must_answer",
@@ -77,6 +78,8 @@ class Watch:
         self.wildcard = wildcard
         self.names = names
         """Names subscribed to one by one."""
+        self.follows: Names | None = None
+        """On demand: names of another kind from which it follows what everything is."""
         self.named = bool(names)
         """Whether the client ever used names; an empty list means everything only as long as it did not."""
         self.sent: ResourceSet | None = None
@@ -104,6 +107,8 @@ class Watch:
     @property
     def asks(self) -> Asks:
         """What to ask the generator for this subscription."""
+        if self.follows is not None:
+            return (self.names | self.follows,)
         if self.wildcard:
             return (None, self.names) if self.names else (None,)
         return (self.names,) if self.names else ()

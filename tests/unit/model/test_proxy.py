@@ -102,3 +102,24 @@ def test_reserved_ports_and_networks_are_lists() -> None:
     read = parse_node(node(ENVOY_STATUS_PORT="15021", ENVOY_PROMETHEUS_PORT=15090.0, REQUESTED_NETWORK_VIEW="a,,b"))
     assert read.reserved_ports == (15021, 15090)
     assert read.requested_networks == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("node_id", "version", "metadata", "expected"),
+    [
+        (NODE["id"], (1, 40), {}, True),
+        (NODE["id"], (2, 0), {}, True),
+        (NODE["id"], (1, 39), {}, False),
+        (NODE["id"], None, {}, False),
+        (NODE["id"], (1, 40), {"MIZZEN_DIALECT": "istio"}, False),
+        (NODE["id"], (1, 40), {"MIZZEN_ON_DEMAND": "false"}, False),
+        ("router~10.0.0.1~edge.web~web.svc.cluster.local", (1, 40), {}, False),
+    ],
+)
+def test_on_demand_needs_an_envoy_that_can(
+    node_id: str, version: tuple[int, int] | None, metadata: dict[str, str], expected: bool
+) -> None:
+    build = {"version": dict(zip(("majorNumber", "minorNumber"), version, strict=True))} if version else {}
+    asked = {"MIZZEN_DIALECT": "envoy", "MIZZEN_ON_DEMAND": "true", **metadata}
+    read = parse_node({"id": node_id, "metadata": asked, "userAgentBuildVersion": build})
+    assert read.on_demand is expected

@@ -104,6 +104,8 @@ class HttpChain(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the chain terminates mutual TLS of the mesh."""
     exchange_everywhere: bool = False
     """Whether this one ignores `exchange_in_mesh_only`."""
+    on_demand: bool = False
+    """Whether a request to a host that is not known yet waits for its virtual host."""
     dynamic_dns: DnsCache | None = None
     policies: HttpPolicies = HttpPolicies()
 
@@ -230,6 +232,7 @@ def build_http_filters(settings: HttpSettings, chain: HttpChain) -> list[Any]:
     """The HTTP filters in the order that Istio gives them."""
     policies = chain.policies
     filters = [
+        *((_plain_filter("on_demand", "OnDemand"),) if chain.on_demand else ()),
         *_peer_filters(settings, chain),
         *_decoded(policies.custom),
         *_decoded(policies.jwt),

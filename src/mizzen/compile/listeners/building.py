@@ -41,6 +41,8 @@ class OutboundSettings(msgspec.Struct, frozen=True, kw_only=True, cache_hash=Tru
     detection_timeout: Duration = Duration(0)
     exact_balance: bool = False
     listener_logs: tuple[AccessLog, ...] = ()
+    on_demand: bool = False
+    """Whether the virtual hosts of ports are asked for as requests name them."""
 
 
 @query
@@ -117,6 +119,7 @@ def _connection_manager(chain: HttpChain, listener: str, settings: OutboundSetti
     connection = HttpConnection(
         stat_prefix=f"outbound_{listener};",
         route_name=chain.route_name,
+        on_demand=settings.on_demand and names.is_asked_for_hosts(chain.route_name),
         dynamic_dns=chain.dynamic_dns,
         grpc_web=chain.grpc_web,
     )

@@ -58,13 +58,13 @@ def route_names(db: Engine, proxy: Proxy) -> tuple[str, ...]:
 
 def _outbound_listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
     own, ground = profile(db, proxy), _ground(db, proxy)
-    shared = outbound_settings(db, own, _scope(db, proxy), ground, proxy.outbound_exact_balance)
+    shared = outbound_settings(db, own, _scope(db, proxy), ground, proxy.outbound_exact_balance, proxy.on_demand)
     found = built_listeners(db, _outbound_plans(db, proxy), shared)
     if port := _http_proxy_port(db, proxy):
         found = (*found, building.http_proxy(db, ground.network.localhost, port, shared))
     if ground.captured:
         virtual = virtual_outbound_plan(db, _scope(db, proxy), ground, proxy.interception == "TPROXY")
-        needed = shared if virtual.http_match else msgspec.structs.replace(shared, http=None)
+        needed = shared if virtual.http_match else msgspec.structs.replace(shared, http=None, on_demand=False)
         found = (*found, building.virtual_outbound(db, virtual, needed))
     return found
 
@@ -79,7 +79,7 @@ def _outbound_plans(db: Engine, proxy: Proxy) -> tuple[OutboundPlan, ...]:
 @query
 def built_listeners(db: Engine, plans: tuple[OutboundPlan, ...], shared: OutboundSettings) -> tuple[Resource, ...]:
     """The per-port listeners of all proxies with these plans and settings."""
-    without_http = msgspec.structs.replace(shared, http=None)
+    without_http = msgspec.structs.replace(shared, http=None, on_demand=False)
     built = (
         attempt(building.outbound_listener, db, plan, shared if plan.serves_http else without_http) for plan in plans
     )
@@ -88,7 +88,7 @@ def built_listeners(db: Engine, plans: tuple[OutboundPlan, ...], shared: Outboun
 
 @query
 def outbound_settings(
-    db: Engine, own: Profile, selected: ScopeId, ground: Ground, exact_balance: bool
+    db: Engine, own: Profile, selected: ScopeId, ground: Ground, exact_balance: bool, on_demand: bool
 ) -> OutboundSettings:
     """What the outbound listeners of a profile and a scope share."""
     policy = scope.outbound_policy(db, selected)
@@ -101,6 +101,7 @@ def outbound_settings(
         detection_timeout=config.protocol_detection_timeout or settings.NO_TIMEOUT,
         exact_balance=exact_balance,
         listener_logs=telemetry.signals(db, own, "outbound").listener_logs,
+        on_demand=on_demand,
     )
 
 

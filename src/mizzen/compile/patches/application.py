@@ -49,7 +49,7 @@ def _routes(db: Engine, proxy: Proxy, pristine: ResourceSet) -> ResourceSet:
     if not chosen.routes:
         return pristine
     ports = served_ports(db, proxy) if proxy.kind == "router" else ()
-    client = routes.Client(kind=proxy.kind, dialect=proxy.dialect, served_ports=ports)
+    client = routes.Client(kind=proxy.kind, dialect=proxy.dialect, served_ports=ports, on_demand=proxy.on_demand)
     return routes.routes(db, pristine, chosen.routes, client)
 
 

@@ -18,6 +18,7 @@ from mizzen.compile.patches.trial import Outcome
 from mizzen.compile.patches.values import ReadyPatch, contexts, patches
 from mizzen.compile.resource import Resource, ResourceSet
 from mizzen.incremental import Engine, query
+from mizzen.model import names
 from mizzen.model.envoy_filters import PatchId
 from mizzen.model.proxy import Dialect, Kind
 
@@ -27,6 +28,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
     kind: Kind
     dialect: Dialect
+    on_demand: bool = False
+    """Whether the virtual hosts of a sidecar's ports are patched elsewhere, where they are asked for."""
     served_ports: tuple[tuple[int, tuple[int, ...]], ...] = ()
     """On a gateway: the port in a route configuration's name, and the ports of the servers behind it."""
 
@@ -38,7 +41,10 @@ def routes(db: Engine, pristine: ResourceSet, ids: tuple[PatchId, ...], client: 
     served = dict(client.served_ports) if client.kind == "router" else None
     found: list[Resource] = []
     for each in pristine:
-        applying = tuple(p.id for p in here if matching.is_configuration(p, each.name, served))
+        meant = [p for p in here if matching.is_configuration(p, each.name, served)]
+        if client.on_demand and names.is_asked_for_hosts(each.name):
+            meant = [p for p in meant if p.apply_to == "ROUTE_CONFIGURATION"]
+        applying = tuple(p.id for p in meant)
         outcome = trial.patch_one(patched, db, each, applying, client.dialect) if applying else each
         found.append(outcome or each)
     return ResourceSet(resource.ROUTE, found)

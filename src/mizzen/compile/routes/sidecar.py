@@ -35,6 +35,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The Unix socket."""
 
 
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """The virtual hosts of a route configuration, and whether they are found without the port."""
+
+    hosts: tuple[VirtualHost, ...]
+    ignores_port: bool
+
+
 @query
 def configurations(db: Engine, client: SidecarClient, asked: frozenset[str]) -> ResourceSet:
     """The route configurations of these names; each is answered, if only with an empty one."""
@@ -47,15 +54,22 @@ def configuration(db: Engine, client: SidecarClient, name: str) -> Resource:
     wanted = parse_name(name)
     if wanted is None:
         return encode_configuration(name, (), known=False)
+    if not wanted.host:
+        found = configured(db, client, wanted)
+        return encode_configuration(name, found.hosts, ignores_port=found.ignores_port)
+    full = f"{wanted.host}:{wanted.port}"
     hosts = port_hosts(db, client, wanted.port, wanted.bind)
-    if wanted.host:
-        full = f"{wanted.host}:{wanted.port}"
-        matching = [h for h in hosts if full in h.domains or wanted.host in h.domains]
-        if len(matching) != 1:
-            return encode_configuration(name, ())
-        return encode_configuration(name, [with_domains(matching[0], ("*",))])
+    matching = [h for h in hosts if full in h.domains or wanted.host in h.domains]
+    if len(matching) != 1:
+        return encode_configuration(name, ())
+    return encode_configuration(name, [with_domains(matching[0], ("*",))])
+
+
+def configured(db: Engine, client: SidecarClient, wanted: Wanted) -> Configured:
+    """All virtual hosts of a port or a socket."""
+    hosts = port_hosts(db, client, wanted.port, wanted.bind)
     ignores_port = client.routes.dialect != "envoy" or not serves_every_port(db, client, wanted.port, wanted.bind)
-    return encode_configuration(name, (*hosts, _unknown_hosts(db, client)), ignores_port=ignores_port)
+    return Configured(hosts=(*hosts, _unknown_hosts(db, client)), ignores_port=ignores_port)
 
 
 def parse_name(name: str) -> Wanted | None:

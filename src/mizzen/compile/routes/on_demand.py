@@ -1,0 +1,114 @@
+"""Virtual hosts on demand: the host of a sidecar's route configuration that the authority of a request means.
+
+In: the virtual hosts of a whole route configuration, and names `ROUTE/AUTHORITY` as Envoy asks for them. Out: for each
+one virtual host with that authority as its only domain, so that no two that a proxy holds ever share a domain. What
+meets unknown hosts is answered for them like any other. A route configuration on demand itself holds no virtual host:
+one that takes every host would keep Envoy from asking.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from mizzen import protos
+from mizzen.compile.resource import Resource, encode_resource
+from mizzen.compile.routes.refusals import is_domain
+from mizzen.compile.routes.virtual_hosts import MAX_DIRECT_RESPONSE, VirtualHost, encode_virtual_host
+from mizzen.compile.values import ADS_SOURCE
+from mizzen.model import names
+
+_route_v3 = protos.package("envoy.config.route.v3")
+
+NOBODY = "_"
+"""In place of an authority: a virtual host that no request means. Envoy takes a listener into service only when it was
+told anything of the virtual hosts of its routes."""
+
+
+class Directory(msgspec.Struct, frozen=True):
+    """The virtual hosts of a route configuration as Envoy finds them."""
+
+    exact: Mapping[str, VirtualHost]
+    endings: tuple[tuple[str, VirtualHost], ...]
+    """By what stands behind the `*`, the longest first."""
+    beginnings: tuple[tuple[str, VirtualHost], ...]
+    anything: VirtualHost | None
+    ignores_port: bool
+
+    def find(self, authority: str) -> VirtualHost | None:
+        """The virtual host that takes requests to an authority."""
+        host = without_port(authority) if self.ignores_port else authority
+        found = self.exact.get(host)
+        if found is None:
+            by_ending = (each for end, each in self.endings if host.endswith(end) and len(host) > len(end))
+            by_beginning = (
+                each for start, each in self.beginnings if host.startswith(start) and len(host) > len(start)
+            )
+            found = next(by_ending, None) or next(by_beginning, None)
+        return found or self.anything
+
+
+def build_directory(hosts: Iterable[VirtualHost], *, ignores_port: bool) -> Directory:
+    """Of two hosts the first keeps a domain, but the last keeps `*`."""
+    exact: dict[str, VirtualHost] = {}
+    endings: dict[str, VirtualHost] = {}
+    beginnings: dict[str, VirtualHost] = {}
+    anything: VirtualHost | None = None
+    for host in hosts:
+        for domain in map(str.lower, host.domains):
+            if domain == "*":
+                anything = host
+            elif domain.startswith("*"):
+                endings.setdefault(domain[1:], host)
+            elif domain.endswith("*"):
+                beginnings.setdefault(domain[:-1], host)
+            else:
+                exact.setdefault(domain, host)
+    return Directory(exact, _longest_first(endings), _longest_first(beginnings), anything, ignores_port)
+
+
+def _longest_first(hosts: Mapping[str, VirtualHost]) -> tuple[tuple[str, VirtualHost], ...]:
+    return tuple(sorted(hosts.items(), key=lambda entry: (-len(entry[0]), entry[0])))
+
+
+def without_port(authority: str) -> str:
+    """The host of an authority."""
+    host, colon, port = authority.rpartition(":")
+    return host if colon and port.isdigit() and (":" not in host or host.endswith("]")) else authority
+
+
+def encode_bare_configuration(name: str) -> Resource:
+    """A route configuration whose virtual hosts are asked for."""
+    message = _route_v3.RouteConfiguration(
+        name=name,
+        validate_clusters={},
+        max_direct_response_body_size_bytes={"value": MAX_DIRECT_RESPONSE},
+        vhds={"config_source": ADS_SOURCE},
+    )
+    return encode_resource(name, message)
+
+
+def encode_nobody(route: str) -> Resource:
+    """The virtual host that no request means."""
+    name = f"{route}/{NOBODY}"
+    return encode_resource(name, _route_v3.VirtualHost(name=name, domains=[f"{NOBODY}.{route}.invalid"]))
+
+
+def encode_answer(name: str, found: VirtualHost | None) -> Resource:
+    """The virtual host of a name `ROUTE/AUTHORITY`; Envoy removes it by the name that stands in it too.
+
+    Where there is none (Envoy could not take such a domain) one that matches nothing ends the wait: 404.
+    """
+    _, authority = parse_name(name)
+    if found is None or not is_domain(authority) or "*" in authority:
+        spelled = authority.encode().hex()
+        return encode_resource(name, _route_v3.VirtualHost(name=name, domains=[f"{spelled}.{NOBODY}.invalid"]))
+    message = _route_v3.VirtualHost.FromString(encode_virtual_host(found))
+    message.name = name
+    message.domains[:] = [authority]
+    return encode_resource(name, message)
+
+
+def parse_name(name: str) -> tuple[str, str]:
+    """The route configuration and the authority of a virtual host's name; of any other name the authority is empty."""
+    route, slash, authority = name.partition("/")
+    return (route, authority) if slash and names.is_asked_for_hosts(route) else (name, "")
