@@ -76,7 +76,8 @@ TYPES = (
 """The types that are served."""
 
 _FILES, _KUBERNETES = "files", "kubernetes"
-_LAG_EVERY = 0.25
+_LAG_EVERY = 0.05
+"""Seconds between readings: a push that holds the loop for a tenth of a second is seen."""
 _LAG_REPORTED = 0.5
 _MESH_LOOK_EVERY = 0.5
 
