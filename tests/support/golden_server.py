@@ -20,8 +20,6 @@ from mizzen.api.kinds import kind_of_api
 from mizzen.api.meta import Key
 
 JSON_STORE = "--storage-media-type=application/json"
-_OBJECTS = ("/registry/", "/registry0")
-"""Where the store keeps objects: from the one to before the other."""
 _APPLY = "application/apply-patch+yaml"
 _DENIED = "denied the request"
 _CHOSEN_BY_SERVER = ("creationTimestamp", "resourceVersion")
@@ -117,9 +115,7 @@ class GoldenServer:
                         del ages[key]
 
     def _stored_since(self, revision: int) -> Iterator[Stored]:
-        first, last = (base64.b64encode(one.encode()).decode() for one in _OBJECTS)
-        found = self.bed.ask_etcd("/v3/kv/range", {"key": first, "range_end": last, "min_mod_revision": revision})
-        for one in found["kvs"]:
+        for one in self.bed.stored(min_mod_revision=revision):
             value = base64.b64decode(one["value"])
             if value.startswith(b"{"):
                 yield Stored(one["key"], one["mod_revision"], json.loads(value))

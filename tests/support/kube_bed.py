@@ -5,6 +5,7 @@ the server, to forget the past (compaction), and to call it. It authorises by RB
 without the service-account controller of a whole cluster, nothing makes service accounts: tests do.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -36,6 +37,8 @@ _AUDIT = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}],
 }
+_OBJECTS = ("/registry/", "/registry0")
+"""The keys of objects in the store: from the one to before the other."""
 _START_SECONDS = 180.0
 _ANSWER_SECONDS = 120.0
 
@@ -162,6 +165,17 @@ class Bed:
         key = {"key": "AA==", "range_end": "AA==", "limit": 1}
         revision = self.ask_etcd("/v3/kv/range", key)["header"]["revision"]
         self.ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def stored(self, **query: Any) -> list[dict[str, Any]]:
+        """The objects in the store, as it tells of its keys and values."""
+        first, last = (base64.b64encode(one.encode()).decode() for one in _OBJECTS)
+        found: list[dict[str, Any]] = self.ask_etcd("/v3/kv/range", {"key": first, "range_end": last, **query})["kvs"]
+        return found
+
+    def stored_writes(self) -> dict[str, int]:
+        """How often each object was written, by its key in the store, which ends on its namespace and its name."""
+        found = self.stored(keys_only=True)
+        return {base64.b64decode(one["key"]).decode(): int(one["version"]) for one in found}
 
     def ask_etcd(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """What the store below the server answers."""
