@@ -1,8 +1,9 @@
 """What a control plane over a large cluster costs: a real API server full of objects, and `mizzen discovery` over it.
 
 Filling the server is not measured and takes minutes. Then: wall and CPU seconds until proxies are served, memory, and
-the CPU seconds of a rolling change of pods and the EndpointSlices that name them, until the process rests again.
-Needs the binaries that `scripts/test-kube-parts` brings.
+the CPU seconds of a rolling change of pods and the EndpointSlices that name them, until the process rests again; then
+the same with simulated sidecars that have connected, and what they were told. Needs the binaries that
+`scripts/test-kube-parts` brings.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ import aiohttp
 import msgspec
 
 from bench import meshes
+from bench.sidecars import Sidecars
 from mizzen.api.kinds import kind_of_api
 
 _SUPPORT = pathlib.Path(__file__).parents[1] / "tests" / "support"
@@ -29,6 +31,8 @@ _SUPPORT = pathlib.Path(__file__).parents[1] / "tests" / "support"
 _AT_ONCE = 48
 _TICK = os.sysconf("SC_CLK_TCK")
 _REST_SECONDS = 3.0
+_PROXIES = 200
+_PATIENCE = 900.0
 _ORDER = ("Namespace", "Service", "Pod", "EndpointSlice")
 
 
@@ -39,6 +43,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     wall_seconds: float
     cpu_seconds: float
     resident_mb: int
+    told_mb: float = 0.0
+    """What all proxies received."""
 
 
 def run(services: int, pods: int, namespaces: int, changed: int) -> list[Step]:
@@ -114,10 +120,10 @@ def _as_deployed(document: meshes.Document) -> meshes.Document:
     return {**document, **({"spec": spec} if spec else {})}
 
 
-async def _roll(bed: Any, documents: list[meshes.Document], changed: int) -> None:
+async def _roll(bed: Any, documents: list[meshes.Document], changed: int, network: str) -> None:
     """Give pods other addresses, and tell them in the slices."""
     found = [d for d in documents if d["kind"] == "Pod"][:changed]
-    moved = {d["metadata"]["name"]: f"10.240.{n // 250}.{1 + n % 250}" for n, d in enumerate(found)}
+    moved = {d["metadata"]["name"]: f"{network}.{n // 250}.{1 + n % 250}" for n, d in enumerate(found)}
     async with _session(bed) as session:
         await _together(
             _patch(session, f"{bed.url}{_collection(d)}/{name}/status", {"status": {"podIP": moved[name]}})
@@ -140,12 +146,12 @@ def _moved(endpoints: list[dict[str, Any]], moved: dict[str, str]) -> list[dict[
 
 
 def _measure(bed: Any, folder: pathlib.Path, documents: list[meshes.Document], changed: int) -> list[Step]:
-    installed = importlib.import_module("kube_accounts").installed
-    port = importlib.import_module("kube_bed").free_port()
-    off = [part for flag in ("grpcAddr", "secureGRPCAddr", "mutualGRPCAddr") for part in (f"--{flag}", "127.0.0.1:0")]
+    kube_bed, installed = importlib.import_module("kube_bed"), importlib.import_module("kube_accounts").installed
+    port, discovery = kube_bed.free_port(), f"127.0.0.1:{kube_bed.free_port()}"
+    off = [part for flag in ("secureGRPCAddr", "mutualGRPCAddr") for part in (f"--{flag}", "127.0.0.1:0")]
     off += ["--monitoringAddr", "127.0.0.1:0", "--httpsAddr", "", "--ctrlz_port", "0", "--caDir", str(folder / "ca")]
     command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(installed(bed)), *off]
-    command += ["--httpAddr", f"127.0.0.1:{port}"]
+    command += ["--httpAddr", f"127.0.0.1:{port}", "--grpcAddr", discovery]
     with (folder / "log").open("wb") as log:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -155,12 +161,10 @@ def _measure(bed: Any, folder: pathlib.Path, documents: list[meshes.Document], c
                 raise SystemExit((folder / "log").read_text())
             time.sleep(0.05)
         ready = _step("until it serves", process.pid, start, 0.0)
-        _rest(process.pid)
+        asyncio.run(_rest(process.pid))
         settled = _step("at rest after that", process.pid, start, ready.cpu_seconds)
-        before, start = _cpu(process.pid), time.perf_counter()
-        asyncio.run(_roll(bed, documents, changed))
-        _rest(process.pid)
-        return [ready, settled, _step(f"{changed} pods changed", process.pid, start, before)]
+        more = asyncio.run(_serve(bed, process.pid, discovery, documents, changed))
+        return [ready, settled, *more]
     finally:
         process.kill()
         process.wait()
@@ -169,16 +173,40 @@ def _measure(bed: Any, folder: pathlib.Path, documents: list[meshes.Document], c
                 print(line, file=sys.stderr)
 
 
-def _step(name: str, pid: int, start: float, before: float) -> Step:
+async def _serve(
+    bed: Any, pid: int, discovery: str, documents: list[meshes.Document], changed: int
+) -> tuple[Step, Step, Step]:
+    """Pods change while nobody is connected; proxies connect; pods change again."""
+    before, start = _cpu(pid), time.perf_counter()
+    await _roll(bed, documents, changed, "10.240")
+    await _rest(pid)
+    alone = _step(f"{changed} pods changed", pid, start, before)
+    before, start = _cpu(pid), time.perf_counter()
+    nodes = list(meshes.nodes(documents))
+    async with Sidecars(discovery, nodes[:: len(nodes) // _PROXIES][:_PROXIES]) as sidecars:
+        if await sidecars.until_ready(_PATIENCE):
+            raise SystemExit(f"not all proxies have their configuration after {_PATIENCE:.0f} s")
+        await _rest(pid)
+        connected = _step(f"{_PROXIES} proxies connect", pid, start, before, sidecars)
+        for sidecar in sidecars.all:
+            sidecar.watch()
+        before, start = _cpu(pid), time.perf_counter()
+        await _roll(bed, documents, changed, "10.241")
+        await _rest(pid)
+        return alone, connected, _step(f"{changed} pods changed, all told", pid, start, before, sidecars)
+
+
+def _step(name: str, pid: int, start: float, before: float, sidecars: Sidecars | None = None) -> Step:
     wall = time.perf_counter() - start
-    return Step(name=name, wall_seconds=wall, cpu_seconds=_cpu(pid) - before, resident_mb=_resident(pid))
+    told = sum(each.bytes.total() for each in sidecars.all) / 1e6 if sidecars is not None else 0.0
+    return Step(name=name, wall_seconds=wall, cpu_seconds=_cpu(pid) - before, resident_mb=_resident(pid), told_mb=told)
 
 
-def _rest(pid: int) -> None:
+async def _rest(pid: int) -> None:
     """Until the process has been idle for some seconds."""
     while True:
         before = _cpu(pid)
-        time.sleep(_REST_SECONDS)
+        await asyncio.sleep(_REST_SECONDS)
         if _cpu(pid) - before < 0.1 * _REST_SECONDS:
             return
 
@@ -204,7 +232,8 @@ def _resident(pid: int) -> int:
 def print_table(steps: Iterable[Step], title: str) -> None:
     """The rows for people."""
     print(title)
-    print(f"{'':<20} {'wall s':>8} {'CPU s':>8} {'MB':>6}")
+    print(f"{'':<28} {'wall s':>8} {'CPU s':>8} {'MB':>6} {'MB told':>8}")
     for step in steps:
-        print(f"{step.name:<20} {step.wall_seconds:>8.1f} {step.cpu_seconds:>8.1f} {step.resident_mb:>6}")
+        figures = f"{step.wall_seconds:>8.1f} {step.cpu_seconds:>8.1f} {step.resident_mb:>6} {step.told_mb:>8.1f}"
+        print(f"{step.name:<28} {figures}")
     print()
