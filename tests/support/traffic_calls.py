@@ -293,7 +293,9 @@ async def call_grpc(
     """
     import grpc
 
-    options = [("grpc.default_authority", authority)] if authority else []
+    options: list[tuple[str, Any]] = [("grpc.use_local_subchannel_pool", 1)]
+    if authority:
+        options.append(("grpc.default_authority", authority))
     if ca:
         options.append(("grpc.ssl_target_name_override", authority))
         opened = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(ca.encode()), options=options)

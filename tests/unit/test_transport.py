@@ -7,10 +7,10 @@ import faults
 import grpc
 import grpc.aio
 import pytest
+from adsclient import CHANNEL_OPTIONS
 
 from mizzen import transport
 
-OPTIONS = [("grpc.max_receive_message_length", -1)]
 BIG = b"x" * 10_000_000
 """More than gRPC takes from a writer before the client reads."""
 
@@ -31,7 +31,7 @@ async def serving(serve):
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=CHANNEL_OPTIONS) as channel:
             call = channel.stream_stream("/test.Service/Talk")()
             yield Served(server, call)
             await call.code()

@@ -7,6 +7,7 @@ never passed on. Which attempt follows when this one ends is decided by `server`
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -28,6 +29,9 @@ _ENVOY_TYPES = protos.TYPE_PREFIX + "envoy."
 _WAITING_REQUESTS = 64
 _INTERNAL = 13
 """The gRPC code that Envoy too refuses responses with."""
+
+_ENDED = (grpc.aio.AioRpcError, asyncio.InvalidStateError)
+"""What a call says to whoever writes on it when it has ended. Why it has, whoever reads it says."""
 
 _discovery = protos.package("envoy.service.discovery.v3")
 _log = observe.scope("relay")
@@ -153,8 +157,8 @@ class Exchange:
                     await self._write(call, request)
                 if LISTENER in self._types:
                     self._introduced.set()
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return  # The call has ended; whoever reads it says why.
+        except _ENDED:
+            return
 
     async def _say_health(self, call: Call) -> None:
         await self._introduced.wait()
@@ -163,7 +167,7 @@ class Exchange:
             while True:
                 said = await self._memory.health.other_than(said)
                 await self._write(call, said)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        except _ENDED:
             return
 
     async def _write(self, call: Call, data: bytes) -> None:
@@ -194,7 +198,8 @@ class Exchange:
         response = _discovery.DeltaDiscoveryResponse.FromString(data)
         tap = self._memory.taps.get(response.type_url)
         if tap is not None:
-            await self._write(call, self._take_tapped(tap, response, data))
+            with contextlib.suppress(*_ENDED):
+                await self._write(call, self._take_tapped(tap, response, data))
         elif (rewrite := self._memory.rewrites.get(response.type_url)) is not None:
             self._rewriting.put_nowait((rewrite, data))
         elif response.type_url.startswith(_ENVOY_TYPES):

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 import tiny_control
+from adsclient import CHANNEL_OPTIONS
 
 from mizzen import protos
 from mizzen.agent.identity import sds
@@ -137,7 +138,7 @@ async def serving(folder, secrets: sds.Secrets):
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(server.run(path, uid=None, ready=ready))
         await ready.wait()
-        async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+        async with grpc.aio.insecure_channel(f"unix:{path}", options=CHANNEL_OPTIONS) as channel:
             yield channel
         task.cancel()
     assert not path.exists()
@@ -206,7 +207,7 @@ async def test_streams_that_ask_while_the_server_ends_leave_nothing_behind(tmp_p
         path = tmp_path / f"sds{turn}"
         running = asyncio.ensure_future(server.run(path, uid=None, ready=ready))
         await ready.wait()
-        async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+        async with grpc.aio.insecure_channel(f"unix:{path}", options=CHANNEL_OPTIONS) as channel:
             streams = [channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")() for _ in range(10)]
             for number, stream in enumerate(streams):
                 await stream.write(ask(f"file-root:{file}?{number}", f"file-root:{file}"))

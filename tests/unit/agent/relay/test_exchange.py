@@ -6,18 +6,19 @@ import grpc
 import grpc.aio
 
 from mizzen import protos
-from mizzen.agent.relay.exchange import Exchange, Inbox, Memory
+from mizzen.agent.relay.exchange import Exchange, Inbox, Memory, Tap
 from mizzen.agent.relay.journal import Journal
 from mizzen.agent.relay.saved import CLUSTER
 from mizzen.transport import Transport
 
+TABLE = protos.TYPE_PREFIX + "istio.networking.nds.v1.NameTable"
 ROUTE = protos.TYPE_PREFIX + "envoy.config.route.v3.RouteConfiguration"
 
 _discovery = protos.package("envoy.service.discovery.v3")
 
 
 class Upstream:
-    """A call that answers these types in turn, and ends when it is told to."""
+    """A call that answers these types in turn, takes no request any more, and ends when it is told to."""
 
     def __init__(self, *types: str) -> None:
         self._left = list(types)
@@ -28,6 +29,9 @@ class Upstream:
             return protos.encode(_discovery.DeltaDiscoveryResponse(type_url=self._left.pop(0), nonce="1"))
         await self.may_end.wait()
         return grpc.aio.EOF
+
+    async def write(self, data: bytes) -> None:
+        raise asyncio.InvalidStateError("RPC already finished.")
 
     async def code(self) -> grpc.StatusCode:
         return grpc.StatusCode.OK
@@ -66,3 +70,13 @@ async def test_envoy_gets_one_response_at_a_time_though_some_are_rewritten_meanw
     async with asyncio.timeout(10):
         assert await Exchange(memory, Inbox(), Transport(envoy)).run(call, None) == "OK: over"
     assert sorted(envoy.types) == sorted([CLUSTER] * 3 + [ROUTE] * 2)
+
+
+async def test_a_control_plane_that_ends_before_the_agent_acknowledges_is_no_fault(tmp_path) -> None:
+    delivered: list[list[bytes]] = []
+    call = Upstream(TABLE, CLUSTER)
+    envoy = SlowEnvoy(1, call)
+    memory = Memory(Journal(tmp_path / "last", "node"), (Tap(type_url=TABLE, deliver=delivered.append),), {})
+    async with asyncio.timeout(10):
+        assert await Exchange(memory, Inbox(), Transport(envoy)).run(call, None) == "OK: over"
+    assert (delivered, envoy.types) == ([[]], [CLUSTER])

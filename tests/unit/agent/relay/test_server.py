@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 import tiny_control
+from adsclient import CHANNEL_OPTIONS
 
 from mizzen import protos
 from mizzen.agent import control_plane
@@ -113,7 +114,9 @@ class Pod:
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(made.run(self.folder / "XDS", uid=None, ready=ready))
             await ready.wait()
-            async with grpc.aio.insecure_channel(f"unix:{self.folder / 'XDS'}") as channel:
+            # A relay that runs again is reached anew, not over the connection to the one before.
+            path = self.folder / "XDS"
+            async with grpc.aio.insecure_channel(f"unix:{path}", options=CHANNEL_OPTIONS) as channel:
                 yield channel
             task.cancel()
 
