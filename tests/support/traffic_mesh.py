@@ -1,10 +1,11 @@
 """The mesh of the traffic tests: its pods, and changes to it that are waited for until every Envoy has them.
 
-Twelve pods: `client` and `visitor` call, `near`, `mid` and `far` answer from three localities, `solo` has settings of
-its own, `scoped` sees little and may not leave, `kept` is guarded by policies, `outer` stands outside the mesh,
-`ingress` and `egress` are gateways, and `door-istio-…` is what the mesh deploys for a Gateway of the Gateway API. A
-file of manifests carries its revision as a host of its own on port 7; once that host is among the routes of every
-Envoy, with the address that it is given last, and nothing is warming, the file is in force. Nobody sleeps for it.
+Thirteen pods: `client`, `visitor` and `asker` (whose sidecar knows hosts on demand) call, `near`, `mid` and `far` answer
+from three localities, `solo` has settings of its own, `scoped` sees little and may not leave, `kept` is guarded by
+policies, `outer` stands outside the mesh, `ingress` and `egress` are gateways, and `door-istio-…` is what the mesh
+deploys for a Gateway of the Gateway API. A file of manifests carries its revision as a host of its own on port 7; once
+that host is among the routes of every Envoy, with the address that it is given last, and nothing is warming, the file
+is in force. Nobody sleeps for it.
 """
 
 import json
@@ -112,6 +113,7 @@ spec:
 """
 
 
+_ON_DEMAND = """proxyMetadata: {ISTIO_META_MIZZEN_ON_DEMAND: "true"}"""
 _ON_DEMAND_MESH = """
 kind: ConfigMap
 metadata: {name: istio, namespace: istio-system}
@@ -119,6 +121,7 @@ data:
   mesh: |
     accessLogFile: /dev/stdout
     defaultConfig:
+      concurrency: 1
       proxyMetadata:
         ISTIO_META_DNS_CAPTURE: "true"
         ISTIO_META_DNS_AUTO_ALLOCATE: "true"
@@ -132,6 +135,7 @@ def build_base(*, on_demand: bool = False) -> str:
     pods = [
         build_pod("client", "here", labels={"app": "client", "team": "red"}),
         build_pod("visitor", "here", labels={"app": "visitor", "team": "blue"}),
+        build_pod("asker", "here", labels={"app": "asker"}, **{"proxy.istio.io/config": _ON_DEMAND}),
         build_pod("near", "here", labels={**echo, "place": "near"}, account="echo"),
         build_pod("mid", "beside", labels={**echo, "place": "mid"}, account="echo"),
         build_pod("far", "away", labels={**echo, "version": "v2", "place": "far"}, account="echo"),
@@ -243,7 +247,7 @@ class TrafficMesh:
     """The running mesh."""
 
     def __init__(self, local: LocalMesh, *, on_demand: bool = False) -> None:
-        """`on_demand`: sidecars know no host before they are asked for one."""
+        """`on_demand`: no sidecar knows a host before it is asked for it."""
         self.local = local
         self._on_demand = on_demand
         self._revisions: dict[str, int] = {}
@@ -318,7 +322,7 @@ class TrafficMesh:
         return [pod.name for pod in self.local.proxies() if not self._has_revision(pod, host) or is_warming(pod)]
 
     def _has_revision(self, pod: runtime.Pod, host: str) -> bool:
-        if not self._on_demand or _is_gateway(pod):
+        if pod.name != "asker" and (not self._on_demand or _is_gateway(pod)):
             return has_route(pod, host)
         program = self[pod.name]
         if not any(address.startswith(_GIVEN) for address in program.resolve(host)):

@@ -72,6 +72,12 @@ def client(mesh: TrafficMesh) -> Program:
 
 
 @pytest.fixture
+def asker(mesh: TrafficMesh) -> Program:
+    """Its sidecar knows hosts on demand."""
+    return mesh["asker"]
+
+
+@pytest.fixture
 def visitor(mesh: TrafficMesh) -> Program:
     return mesh["visitor"]
 

@@ -218,6 +218,7 @@ def test_a_request_has_its_timeout(client):
     ),
 )
 def test_requests_beyond_the_connection_pool_overflow(client, echoes):
+    assert client.get("http://overflow/").status == 200
     answers = client.send("http://overflow/", count=8, workers=8, headers={"x-delay": "2"})
     found = statuses(answers)
     assert found[200] == 2, found
@@ -280,6 +281,7 @@ def test_a_connection_carries_as_many_requests_as_the_rule_says(client, mesh):
     def connections() -> int:
         return mesh.hosts("client", "outbound|80||one-request.traffic.svc.cluster.local")["near"]["cx_total"]
 
+    assert client.get("http://one-request/").status == 200
     before = connections()
     assert statuses(client.send("http://one-request/", count=5)) == {200: 5}
     assert connections() - before == 5

@@ -43,8 +43,14 @@ def plain_http(*, http10: bool) -> tuple[str, ...]:
 
 
 @functools.cache
-def build_http_filter(dialect: Dialect) -> Any:
-    """The HTTP filter that writes the words of the mesh upstream; not for a sidecar's inbound side."""
+def build_http_filter(dialect: Dialect, *, on_demand: bool = False) -> Any:
+    """The HTTP filter that writes the words of the mesh upstream; not for a sidecar's inbound side.
+
+    On demand it writes what routes say, and nothing by itself: a route that switches a filter off comes too late for
+    the request that it was fetched for.
+    """
+    if on_demand:
+        return _hcm_v3.HttpFilter(name=ROUTE_FILTER, typed_config=protos.pack(_set_filter_state_v3.Config()))
     if dialect == "envoy":
         return _hcm_v3.HttpFilter(name=ROUTE_FILTER, typed_config=protos.pack(_filter_state(_words("http11"))))
     config = _alpn_v2alpha1.FilterConfig(

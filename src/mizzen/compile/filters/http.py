@@ -242,7 +242,7 @@ def build_http_filters(settings: HttpSettings, chain: HttpChain) -> list[Any]:
         filters.append(_plain_filter("grpc_web", "GrpcWeb"))
     filters.append(_grpc_stats())
     if settings.side != "inbound":
-        filters.append(alpn.build_http_filter(settings.dialect))
+        filters.append(alpn.build_http_filter(settings.dialect, on_demand=chain.on_demand))
     filters += (_plain_filter("fault", "HTTPFault"), _plain_filter("cors", "Cors"))
     if settings.metrics is not None:
         if settings.dialect == "istio":

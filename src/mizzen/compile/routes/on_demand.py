@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mizzen import protos
+from mizzen.compile.filters.alpn import ROUTE_FILTER, build_route_override
 from mizzen.compile.resource import Resource, encode_resource
 from mizzen.compile.routes.refusals import is_domain
 from mizzen.compile.routes.virtual_hosts import MAX_DIRECT_RESPONSE, VirtualHost, encode_virtual_host
@@ -105,6 +106,9 @@ def encode_answer(name: str, found: VirtualHost | None) -> Resource:
     message = _route_v3.VirtualHost.FromString(encode_virtual_host(found))
     message.name = name
     message.domains[:] = [authority]
+    for route in message.routes:
+        if ROUTE_FILTER not in route.typed_per_filter_config:
+            route.typed_per_filter_config[ROUTE_FILTER].CopyFrom(build_route_override(""))
     return encode_resource(name, message)
 
 
