@@ -197,7 +197,7 @@ def measure() -> classes.Measure:
 
     def measure(held: ResourceSet | None, target: ResourceSet, scope: Names | None, again: Names) -> int:
         difference = responses.difference(held, target, scope, again)
-        return len(responses.delta_body(difference)) if difference else 0
+        return len(responses.delta(difference, "")) if difference else 0
 
     return measure
 

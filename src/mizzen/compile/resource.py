@@ -69,7 +69,7 @@ class ResourceSet:
     over the resources, the same in whatever parts they come.
     """
 
-    __slots__ = ("_by_name", "_mark", "parts", "type_url", "version")
+    __slots__ = ("_by_name", "_mark", "_versions", "parts", "type_url", "version")
 
     def __init__(self, type_url: str, resources: Iterable[Resource]) -> None:
         """Of two resources with one name the last stays."""
@@ -94,15 +94,28 @@ class ResourceSet:
         self.parts = parts
         """Itself, or the sets that it was joined from."""
         self._mark = mark & _ALL_BITS
+        self._versions: dict[str, str] | None = None
         self.version = f"{self._mark ^ _type_mark(self.type_url):0{_MARK_BYTES * 2}x}"
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
-        return tuple(sorted(self._names()))
+        return tuple(sorted(self.iter_names()))
 
-    def _names(self) -> Iterator[str]:
+    def iter_names(self) -> Iterator[str]:
+        """All names, in no order."""
         return (name for part in self.parts for name in part._by_name)
+
+    def versions(self) -> dict[str, str]:
+        """Name → version, as a client says what it holds; not to be changed."""
+        if self._versions is None:
+            versions = {name: resource.version for name, resource in self._by_name.items()}
+            if self._by_name:
+                self._versions = versions
+            for part in self.parts if not self._by_name else ():
+                versions |= part.versions()
+            return versions
+        return self._versions
 
     def get(self, name: str) -> Resource | None:
         """The resource of that name, if it is in the set."""

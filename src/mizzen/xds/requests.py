@@ -4,7 +4,6 @@ In: bytes of a DiscoveryRequest or DeltaDiscoveryRequest. Out: `Request`, and th
 What a request means is decided in `session`.
 """
 
-import hashlib
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -99,19 +98,18 @@ class Versions:
 
     __slots__ = ("__weakref__", "digest", "of")
 
-    def __init__(self, of: Mapping[str, str], digest: bytes) -> None:
+    def __init__(self, of: Mapping[str, str], digest: int) -> None:
         self.of = of
         self.digest = digest
 
 
-_known_versions: weakref.WeakValueDictionary[bytes, Versions] = weakref.WeakValueDictionary()
+_known_versions: weakref.WeakValueDictionary[int, Versions] = weakref.WeakValueDictionary()
 
 
 def intern_versions(versions: Mapping[str, str]) -> Versions:
     """The one object for these versions: a crowd that comes back costs little, and is compared once."""
-    digest = hashlib.blake2b(
-        "\0".join(f"{n}\0{v}" for n, v in sorted(versions.items())).encode(), digest_size=16
-    ).digest()
+    # In no order; keyed by the process, so that nobody outside can make two alike.
+    digest = hash(frozenset(versions.items()))
     found = _known_versions.get(digest)
     if found is None:
         found = _known_versions[digest] = Versions(versions, digest)

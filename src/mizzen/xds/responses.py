@@ -1,13 +1,13 @@
 """What must be said to get a client from one set of resources to another, worked out once and encoded once.
 
-In: two `ResourceSet`s (what a client holds, what it should hold). Out: a `Difference`, and its bytes as the body of a
-DeltaDiscoveryResponse or DiscoveryResponse. Both are kept, bounded, for every other stream that makes the same step;
-a stream only appends its nonce (`with_nonce`), which protobuf allows because fields may come in any order.
-Who holds what, and when it is told, is `session`'s business.
+In: two `ResourceSet`s (what a client holds, what it should hold). Out: a `Difference`, and its bytes as a
+DeltaDiscoveryResponse or DiscoveryResponse. Differences are kept, bounded, for every other stream that makes the same
+step. So are the encoded resources, in the parts that sets share: a message is what is kept of its parts, one after the
+other, and a nonce. Who holds what, and when it is told, is `session`'s business.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from typing import Generic, NamedTuple, TypeVar
 
 from mizzen.compile.resource import Resource, ResourceSet
@@ -23,42 +23,31 @@ _RESOURCE_VERSION, _RESOURCE_DATA, _RESOURCE_NAME = (number << 3 | 2 for number 
 class Difference:
     """The resources to send and the names to take away; what neither names stays as it is."""
 
-    __slots__ = ("_additions", "_upserted", "removed", "type_url", "upserts", "version")
+    __slots__ = ("_additions", "removed", "upserts", "version")
 
-    def __init__(
-        self, type_url: str, version: str, upserts: tuple[Resource, ...], removed: tuple[str, ...] = ()
-    ) -> None:
-        self.type_url = type_url
+    def __init__(self, version: str, upserts: ResourceSet, removed: tuple[str, ...] = ()) -> None:
         self.version = version
         """Version of the set that the client holds afterwards."""
         self.upserts = upserts
         self.removed = removed
-        self._upserted: Names | None = None
         self._additions: Difference | None = None
 
     @property
-    def upserted(self) -> Names:
-        """The names that it sends."""
-        if self._upserted is None:
-            self._upserted = frozenset(resource.name for resource in self.upserts)
-        return self._upserted
+    def type_url(self) -> str:
+        """The type of all of it."""
+        return self.upserts.type_url
 
     @property
     def touched(self) -> Names:
         """Every name that it speaks of."""
-        return self.upserted.union(self.removed) if self.removed else self.upserted
+        return frozenset((*self.upserts.iter_names(), *self.removed))
 
     @property
     def additions(self) -> "Difference":
-        """The same without its removals; one object, so that it is encoded once."""
+        """The same without its removals."""
         if self._additions is None:
-            self._additions = Difference(self.type_url, self.version, self.upserts) if self.removed else self
+            self._additions = Difference(self.version, self.upserts) if self.removed else self
         return self._additions
-
-    @property
-    def weight(self) -> int:
-        """What it costs to keep, in resources."""
-        return len(self.upserts) + len(self.removed) + 1
 
     def __bool__(self) -> bool:
         return bool(self.upserts or self.removed)
@@ -99,7 +88,7 @@ class _Recent(Generic[K, V]):
         self._total = 0
 
 
-Encode = Callable[[Difference], bytes]
+Encode = Callable[[Resource], tuple[bytes, ...]]
 
 
 class Kept(NamedTuple):
@@ -111,18 +100,17 @@ class Kept(NamedTuple):
 
 
 class Responses:
-    """Differences, unions and encoded bodies shared by all streams. Memory is bounded by the two limits."""
+    """Differences, unions and encoded resources shared by all streams. Memory is bounded by the two limits."""
 
     def __init__(self, *, max_bytes: int = 64 << 20, max_resources: int = 1 << 20) -> None:
         """`max_bytes` bounds the encoded bodies that are kept, `max_resources` the resources that differences name."""
         self._differences: _Recent[Hashable, Difference] = _Recent(max_resources)
-        self._alike: _Recent[Hashable, Difference] = _Recent(max_resources)
         self._unions: _Recent[Hashable, ResourceSet] = _Recent(max_resources)
-        self._bodies: _Recent[tuple[Difference, Encode], bytes] = _Recent(max_bytes)
+        self._bodies: _Recent[tuple[ResourceSet, Encode], bytes] = _Recent(max_bytes)
         self.compared = 0
         """Pairs of sets that were compared since the start."""
         self.encoded = 0
-        """Bodies that were encoded since the start."""
+        """Parts of sets that were encoded since the start."""
 
     def difference(
         self, held: ResourceSet | None, target: ResourceSet, scope: Names | None, extra: Names = NO_NAMES
@@ -140,15 +128,9 @@ class Responses:
     ) -> tuple[Difference, int]:
         self.compared += 1
         if held is None:
-            upserts = tuple(target)
-            removed = _absent(extra, target, scope)
-        else:
-            changed = {r.name: r for r in target.upserts_since(held)}
-            changed.update((r.name, r) for r in target.among(extra))
-            upserts = tuple(changed[name] for name in sorted(changed))
-            removed = _absent({*target.names_gone_since(held), *extra}, target, scope)
-        made = Difference(target.type_url, target.version, upserts, removed)
-        return made, made.weight
+            return _weigh(target, target, _in_scope(target.lacks(extra), scope))
+        changed = ResourceSet(target.type_url, (*target.upserts_since(held), *target.among(extra)))
+        return _weigh(target, changed, _in_scope(target.lacks((*target.names_gone_since(held), *extra)), scope))
 
     def since(self, held: Versions, target: ResourceSet, scope: Names | None, extra: Names = NO_NAMES) -> Difference:
         """As `difference`, from the versions that a reconnecting client says it holds."""
@@ -156,16 +138,17 @@ class Responses:
         return self._differences.get(key, lambda: self._compare_versions(held.of, target, scope, extra))
 
     def _compare_versions(
-        self, versions: Mapping[str, str], target: ResourceSet, scope: Names | None, extra: Names
+        self, held: Mapping[str, str], target: ResourceSet, scope: Names | None, extra: Names
     ) -> tuple[Difference, int]:
         self.compared += 1
-        upserts = tuple(r for r in target if r.name in extra or versions.get(r.name) != r.version)
-        removed = _absent({*versions, *extra}, target, scope)
-        # Clients that held different things may still need the same ones, and share the encoded response.
-        key = (target.version, tuple(r.name for r in upserts), removed)
-        made = Difference(target.type_url, target.version, upserts, removed)
-        made = self._alike.get(key, lambda: (made, made.weight))
-        return made, made.weight
+        current = target.versions()
+        # A crowd that comes back mostly holds all of it, which the first comparison tells at once.
+        changed = {name for name, _ in current.items() - held.items()} if current != held else set()
+        wanted = frozenset(changed | (extra & current.keys()))
+        upserts = target
+        if len(wanted) != len(current):
+            upserts = ResourceSet(target.type_url, target.among(wanted))
+        return _weigh(target, upserts, _in_scope((held.keys() | extra) - current.keys(), scope))
 
     def union(self, preferred: ResourceSet, other: ResourceSet) -> ResourceSet:
         """All resources of both sets; of two with one name the first set's."""
@@ -180,60 +163,63 @@ class Responses:
     def kept(self) -> dict[str, Kept]:
         """The bodies that are kept now, by type."""
         found: dict[str, Kept] = {}
-        for (difference, _), body in self._bodies.items():
-            before = found.get(difference.type_url, Kept(NO_NAMES, 0))
-            found[difference.type_url] = Kept(before.names | difference.upserted, before.size + len(body))
+        for (part, _), body in self._bodies.items():
+            before = found.get(part.type_url, Kept(NO_NAMES, 0))
+            found[part.type_url] = Kept(before.names.union(part.iter_names()), before.size + len(body))
         return dict(sorted(found.items()))
 
     def clear(self) -> None:
         """Keep nothing; what is needed again is worked out again."""
-        for cache in (self._differences, self._alike, self._unions, self._bodies):
+        for cache in (self._differences, self._unions, self._bodies):
             cache.clear()
 
-    def delta_body(self, difference: Difference) -> bytes:
-        """The difference as a DeltaDiscoveryResponse without nonce."""
-        return self._body(difference, _encode_delta)
+    def delta(self, difference: Difference, nonce: str) -> bytes:
+        """The difference as a DeltaDiscoveryResponse; an empty nonce takes no bytes."""
+        removed = (_field(_REMOVED, name.encode()) for name in difference.removed)
+        return b"".join((*self._message(difference, nonce, _encode_versioned), *removed))
 
-    def sotw_body(self, difference: Difference) -> bytes:
-        """The difference's resources as a DiscoveryResponse without nonce."""
-        return self._body(difference, _encode_sotw)
+    def sotw(self, difference: Difference, nonce: str) -> bytes:
+        """The difference's resources as a DiscoveryResponse."""
+        return b"".join(self._message(difference, nonce, _encode_plain))
 
-    def _body(self, difference: Difference, encode: Encode) -> bytes:
+    def _message(self, difference: Difference, nonce: str, encode: Encode) -> Iterator[bytes]:
+        """What both variants have in common: protobuf allows the fields in any order."""
+        yield _field(_VERSION, difference.version.encode())
+        yield _field(_TYPE_URL, difference.type_url.encode())
+        for part in difference.upserts.parts:
+            yield self._body(part, encode)
+        if nonce:
+            yield _field(_NONCE, nonce.encode())
+
+    def _body(self, part: ResourceSet, encode: Encode) -> bytes:
         def build() -> tuple[bytes, int]:
             self.encoded += 1
-            body = encode(difference)
+            body = b"".join(piece for resource in part for piece in encode(resource))
             return body, len(body)
 
-        return self._bodies.get((difference, encode), build)
+        return self._bodies.get((part, encode), build)
 
 
-def with_nonce(body: bytes, nonce: str) -> bytes:
-    """A response's body made complete for one stream."""
-    return body + _field(_NONCE, nonce.encode())
+def _weigh(target: ResourceSet, upserts: ResourceSet, removed: Iterable[str]) -> tuple[Difference, int]:
+    """The difference and what it costs to keep, in resources; the target's own set costs nothing more."""
+    made = Difference(target.version, upserts, tuple(sorted(removed)))
+    return made, 1 + len(made.removed) + (len(upserts) if upserts is not target else 0)
 
 
-def _absent(names: Iterable[str], target: ResourceSet, scope: Names | None) -> tuple[str, ...]:
-    absent = target.lacks(names)
-    return tuple(sorted(absent if scope is None else absent & scope))
+def _in_scope(names: Set[str], scope: Names | None) -> Set[str]:
+    return names if scope is None else names & scope
 
 
-def _encode_delta(difference: Difference) -> bytes:
-    parts = [_field(_VERSION, difference.version.encode())]
-    for resource in difference.upserts:
-        head = _field(_RESOURCE_VERSION, resource.version.encode()) + _head(_RESOURCE_DATA, len(resource.data))
-        tail = _field(_RESOURCE_NAME, resource.name.encode())
-        parts += (_head(_RESOURCES, len(head) + len(resource.data) + len(tail)), head, resource.data, tail)
-    parts.append(_field(_TYPE_URL, difference.type_url.encode()))
-    parts.extend(_field(_REMOVED, name.encode()) for name in difference.removed)
-    return b"".join(parts)
+def _encode_versioned(resource: Resource) -> tuple[bytes, ...]:
+    """One entry of a DeltaDiscoveryResponse's resources."""
+    head = _field(_RESOURCE_VERSION, resource.version.encode()) + _head(_RESOURCE_DATA, len(resource.data))
+    tail = _field(_RESOURCE_NAME, resource.name.encode())
+    return _head(_RESOURCES, len(head) + len(resource.data) + len(tail)), head, resource.data, tail
 
 
-def _encode_sotw(difference: Difference) -> bytes:
-    parts = [_field(_VERSION, difference.version.encode())]
-    for resource in difference.upserts:
-        parts += (_head(_RESOURCES, len(resource.data)), resource.data)
-    parts.append(_field(_TYPE_URL, difference.type_url.encode()))
-    return b"".join(parts)
+def _encode_plain(resource: Resource) -> tuple[bytes, ...]:
+    """One entry of a DiscoveryResponse's resources."""
+    return _head(_RESOURCES, len(resource.data)), resource.data
 
 
 def _field(tag: int, payload: bytes) -> bytes:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE, VIRTUAL_HOST, ResourceSet
 from mizzen.xds import kinds
 from mizzen.xds.requests import NO_NAMES, Names, Request, intern_names, intern_versions
-from mizzen.xds.responses import Difference, Responses, with_nonce
+from mizzen.xds.responses import Difference, Responses
 from mizzen.xds.watch import Asks, Sent, Watch
 
 _EVERYTHING = frozenset(("*",))
@@ -155,10 +155,10 @@ class Session(abc.ABC):
         if step is None or watch is None or watch.sent is None or not watch.in_flight:
             return False
         unsettled = self._changed(self._settled or watch.accepted, watch.sent)
-        return not unsettled.isdisjoint(self._changed(watch.sent, step.target))
+        return any(name in unsettled for name in self._changed(watch.sent, step.target).iter_names())
 
-    def _changed(self, before: ResourceSet | None, after: ResourceSet) -> Names:
-        return self._responses.difference(before, after, NO_NAMES).upserted
+    def _changed(self, before: ResourceSet | None, after: ResourceSet) -> ResourceSet:
+        return self._responses.difference(before, after, NO_NAMES).upserts
 
     def stop_waiting(self) -> None:
         """Go on without the client's word that its clusters are at work."""
@@ -217,27 +217,32 @@ class Session(abc.ABC):
     def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
         """The response that tells removals which were left for the end."""
 
+    @abc.abstractmethod
+    def _encode(self, difference: Difference, nonce: str) -> bytes:
+        """The difference as a message of this variant."""
+
     # -- shared steps ---------------------------------------------------------------------------------------------
 
-    def _send(self, watch: Watch, target: ResourceSet, difference: Difference, body: bytes, now: float) -> Response:
+    def _send(self, watch: Watch, target: ResourceSet, difference: Difference, now: float) -> Response:
         nonce = self._next_nonce()
         self._count += 1
         first = not watch.nonce
         watch.record(Sent(nonce, target, difference), now)
         removed = len(difference.removed) if self.delta else 0
-        return Response(watch.type_url, nonce, with_nonce(body, nonce), len(difference.upserts), removed, first)
+        data = self._encode(difference, nonce)
+        return Response(watch.type_url, nonce, data, len(difference.upserts), removed, first)
 
-    def _note_clusters(self, watch: Watch, clusters: Names) -> None:
+    def _note_clusters(self, watch: Watch, clusters: ResourceSet) -> None:
         """These clusters are being sent. Envoy holds each back until its endpoints come, and does not ask again."""
         endpoints = self.watches.get(ENDPOINT)
-        wanted = clusters & endpoints.names if endpoints is not None else NO_NAMES
+        wanted = endpoints.names.intersection(clusters.iter_names()) if endpoints is not None else NO_NAMES
         if endpoints is not None and wanted:
             endpoints.asked = endpoints.asked | wanted
             if ENDPOINT not in self._steps:
                 self.due.add(ENDPOINT)
         if not watch.in_flight:
             self._settled = None
-        if any(watch.sent is None or name not in watch.sent for name in clusters):
+        if any(watch.sent is None or name not in watch.sent for name in clusters.iter_names()):
             self._new_clusters = self._next_nonce()
 
     def _next_nonce(self) -> str:
@@ -335,12 +340,12 @@ class DeltaSession(Session):
         watch.asked = watch.owed = NO_NAMES
         watch.held = None
         if watch.type_url == CLUSTER:
-            self._note_clusters(watch, difference.upserted)
+            self._note_clusters(watch, difference.upserts)
         elif watch.type_url == ROUTE and self._on_demand:
-            self._note_routes(difference.upserted)
-        return self._send(watch, target, difference, self._responses.delta_body(difference), now)
+            self._note_routes(difference.upserts)
+        return self._send(watch, target, difference, now)
 
-    def _note_routes(self, routes: Names) -> None:
+    def _note_routes(self, routes: ResourceSet) -> None:
         """These routes are being sent. Envoy may have lost their virtual hosts, and waits for a first one."""
         hosts = self.watches.get(VIRTUAL_HOST)
         if hosts is not None:
@@ -354,7 +359,10 @@ class DeltaSession(Session):
         difference = self._responses.difference(leaving.target, leaving.target, scope, leaving.names)
         if not difference:
             return None
-        return self._send(watch, leaving.target, difference, self._responses.delta_body(difference), now)
+        return self._send(watch, leaving.target, difference, now)
+
+    def _encode(self, difference: Difference, nonce: str) -> bytes:
+        return self._responses.delta(difference, nonce)
 
     def _scope(self, watch: Watch) -> Names | None:
         """The names whose absence is told; None for all."""
@@ -419,7 +427,7 @@ class SotwSession(Session):
             return None
         watch.asked = NO_NAMES
         if watch.type_url == CLUSTER:
-            self._note_clusters(watch, self._responses.difference(watch.sent, goal, NO_NAMES).upserted)
+            self._note_clusters(watch, self._responses.difference(watch.sent, goal, NO_NAMES).upserts)
         return self._send_all(watch, goal, now)
 
     def _update_some(self, watch: Watch, target: ResourceSet, now: float) -> Response | None:
@@ -430,11 +438,13 @@ class SotwSession(Session):
             watch.settle(target)
             return None
         watch.asked = watch.owed = NO_NAMES
-        return self._send(watch, target, difference, self._responses.sotw_body(difference), now)
+        return self._send(watch, target, difference, now)
 
     def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
         return self._send_all(watch, leaving.target, now) if watch.sent != leaving.target else None
 
     def _send_all(self, watch: Watch, target: ResourceSet, now: float) -> Response:
-        whole = self._responses.difference(None, target, NO_NAMES)
-        return self._send(watch, target, whole, self._responses.sotw_body(whole), now)
+        return self._send(watch, target, self._responses.difference(None, target, NO_NAMES), now)
+
+    def _encode(self, difference: Difference, nonce: str) -> bytes:
+        return self._responses.sotw(difference, nonce)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mizzen import protos
 from mizzen.compile.resource import CLUSTER, Resource, ResourceSet
 from mizzen.xds.requests import intern_versions
-from mizzen.xds.responses import Responses, with_nonce
+from mizzen.xds.responses import Responses
 
 _discovery = protos.package("envoy.service.discovery.v3")
 _any = protos.package("google.protobuf").Any
@@ -59,13 +59,28 @@ def test_a_difference_from_versions_is_that_from_a_set(responses):
 
 
 def test_the_same_step_is_compared_and_encoded_once(responses):
-    for _ in range(3):
+    for nonce in "123":
         difference = responses.difference(resources(a="1"), resources(a="2"), None)
-        body = responses.delta_body(difference)
+        responses.delta(difference, nonce)
     assert (responses.compared, responses.encoded) == (1, 1)
-    assert responses.delta_body(difference) is body
-    responses.sotw_body(difference)
+    responses.sotw(difference, "4")
     assert responses.encoded == 2
+
+
+def test_what_different_steps_have_in_common_is_encoded_once(responses):
+    shared = resources(a="1", b="1")
+    for own in ("x", "y"):
+        target = ResourceSet.join(CLUSTER, (shared, resources(own=own)))
+        message = _discovery.DeltaDiscoveryResponse.FromString(
+            responses.delta(responses.difference(None, target, None), "1")
+        )
+        assert {r.name: r.version for r in message.resources} == target.versions()
+    assert responses.encoded == 3
+    for old in ("x", "y"):
+        held = ResourceSet.join(CLUSTER, (shared, resources(own=old)))
+        target = ResourceSet.join(CLUSTER, (shared, resources(own="z")))
+        responses.delta(responses.difference(held, target, None), "2")
+    assert responses.encoded == 4
 
 
 def test_clients_that_come_back_with_the_same_are_compared_once(responses):
@@ -76,25 +91,26 @@ def test_clients_that_come_back_with_the_same_are_compared_once(responses):
     assert responses.compared == 1
 
 
-def test_clients_that_need_the_same_share_their_response(responses):
+def test_clients_that_need_the_same_share_what_is_encoded(responses):
     new = resources(a="2", b="1")
     current = new.get("b").version
-    one = responses.since(intern_versions({"a": "old", "b": current}), new, None)
-    two = responses.since(intern_versions({"a": "older", "b": current}), new, None)
-    assert one is two
+    for held in ("old", "older"):
+        difference = responses.since(intern_versions({"a": held, "b": current}), new, None)
+        assert names(difference) == (["a"], [])
+        responses.delta(difference, held)
+    assert responses.encoded == 1
 
 
 def test_additions_are_encoded_once_too(responses):
     difference = responses.difference(resources(a="1"), resources(b="1"), None)
     assert names(difference.additions) == (["b"], [])
-    assert difference.additions is difference.additions
+    assert difference.additions.upserts is difference.upserts
     without = responses.difference(None, resources(b="1"), None)
     assert without.additions is without
 
 
 def test_touched_names_are_all_that_is_spoken_of(responses):
     difference = responses.difference(resources(a="1", c="1"), resources(b="1", c="2"), None)
-    assert difference.upserted == frozenset("bc")
     assert difference.touched == frozenset("abc")
 
 
@@ -115,13 +131,13 @@ def test_bodies_decode_to_what_was_meant(contents, gone, nonce):
     responses = Responses()
     target = ResourceSet(CLUSTER, [encoded(name, content) for name, content in contents.items()])
     difference = responses.difference(None, target, None, frozenset(gone))
-    delta = _discovery.DeltaDiscoveryResponse.FromString(with_nonce(responses.delta_body(difference), nonce))
+    delta = _discovery.DeltaDiscoveryResponse.FromString(responses.delta(difference, nonce))
     assert (delta.type_url, delta.nonce, delta.system_version_info) == (CLUSTER, nonce, target.version)
     assert [(r.name, r.version, protos.encode(r.resource)) for r in delta.resources] == [
         (r.name, r.version, r.data) for r in target
     ]
     assert list(delta.removed_resources) == sorted(gone)
-    sotw = _discovery.DiscoveryResponse.FromString(with_nonce(responses.sotw_body(difference), nonce))
+    sotw = _discovery.DiscoveryResponse.FromString(responses.sotw(difference, nonce))
     assert (sotw.type_url, sotw.nonce, sotw.version_info) == (CLUSTER, nonce, target.version)
     assert [protos.encode(packed) for packed in sotw.resources] == [r.data for r in target]
 
@@ -129,18 +145,21 @@ def test_bodies_decode_to_what_was_meant(contents, gone, nonce):
 @pytest.mark.parametrize("size", [0, 100, 127, 128, 16_383, 16_384, 3_000_000])
 def test_sizes_are_written_as_protobuf_reads_them(responses, size):
     difference = responses.difference(None, resources(a="x" * size), None)
-    message = _discovery.DeltaDiscoveryResponse.FromString(responses.delta_body(difference))
+    message = _discovery.DeltaDiscoveryResponse.FromString(responses.delta(difference, "1"))
     assert len(message.resources[0].resource.value) == size
 
 
 def test_memory_is_bounded_by_bytes_and_resources():
     responses = Responses(max_bytes=10_000, max_resources=20)
-    first = responses.difference(None, resources(a="0"), None)
-    body = responses.delta_body(first)
+    nothing = resources()
+    first = responses.difference(nothing, resources(a="0"), None)
+    responses.delta(first, "1")
     for number in range(1, 100):
-        responses.delta_body(responses.difference(None, resources(a=str(number) * 400), None))
-    assert responses.delta_body(first) is not body
-    assert responses.difference(None, resources(a="0"), None) is not first
+        responses.delta(responses.difference(nothing, resources(a=str(number) * 400), None), "1")
+    assert responses.encoded == 100
+    responses.delta(first, "2")
+    assert responses.encoded == 101
+    assert responses.difference(nothing, resources(a="0"), None) is not first
     assert responses._bodies._total <= 10_000
     assert responses._differences._total <= 20
 
@@ -148,4 +167,6 @@ def test_memory_is_bounded_by_bytes_and_resources():
 def test_one_body_larger_than_the_bound_is_still_kept():
     responses = Responses(max_bytes=10)
     difference = responses.difference(None, resources(a="1" * 100), None)
-    assert responses.delta_body(difference) is responses.delta_body(difference)
+    responses.delta(difference, "1")
+    responses.delta(difference, "2")
+    assert responses.encoded == 1

@@ -13,7 +13,7 @@ from mizzen.xds.responses import Responses
 def filled() -> Responses:
     found = Responses()
     for url, names in ((LISTENER, ("l",)), (CLUSTER, ("b", "a"))):
-        found.sotw_body(found.difference(None, resources(url, *names), NO_NAMES))
+        found.sotw(found.difference(None, resources(url, *names), NO_NAMES), "1")
     return found
 
 
@@ -36,8 +36,8 @@ def test_cleared_it_holds_nothing_and_works_on() -> None:
     assert isinstance(answer, Answer)
     assert answer.body == b"Cache cleared"
     assert ask(responses) == {}
-    body = responses.sotw_body(responses.difference(None, resources(CLUSTER, "a"), NO_NAMES))
-    assert body == responses.sotw_body(responses.difference(None, resources(CLUSTER, "a"), NO_NAMES))
+    body = responses.sotw(responses.difference(None, resources(CLUSTER, "a"), NO_NAMES), "1")
+    assert body == responses.sotw(responses.difference(None, resources(CLUSTER, "a"), NO_NAMES), "1")
     assert ask(responses) == {CLUSTER: ["a"]}
 
 
