@@ -314,6 +314,11 @@ class Sidecar:
         await self._call.write(_acknowledge(type_url, nonce))
         if type_url in self.held:
             self.held[type_url] = self.held[type_url].after(contents)
+            if type_url not in FOLLOWING:
+                # What was on its way when it was unsubscribed from is let go, as an Envoy does that watches it no more.
+                stray = contents.resources.keys() - self.asked.get(type_url, _NO_NAMES)
+                if stray:
+                    self.held[type_url] = self.held[type_url].without(frozenset(stray))
             await self._follow(type_url)
 
     async def _follow(self, type_url: str) -> None:

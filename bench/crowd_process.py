@@ -67,9 +67,8 @@ class Settle(msgspec.Struct, tag=True, kw_only=True):
 
 
 class Reconnect(msgspec.Struct, tag=True, kw_only=True):
-    """Let all streams go and open them again, with the versions that are held; wait until nothing comes any more."""
+    """Let all streams go and open them again, with the versions that are held."""
 
-    quiet: float
     timeout: float
 
 
@@ -174,9 +173,7 @@ class _Sidecars:
         for sidecar in self._all:
             sidecar.watch()
             sidecar.reconnect()
-        end = start + command.timeout
-        await _until(lambda: all(each.opened_at >= start for each in self._all), end)
-        await self._quiet(start, command.quiet, end)
+        await _until(lambda: all(each.opened_at >= start for each in self._all), start + command.timeout)
         return self._told(start)
 
     def _seconds(self, since: float) -> list[float]:
