@@ -13,6 +13,7 @@ import echoes
 import pytest
 import static_envoy
 import yaml
+from claims import own_port
 from gateway_api import gateway, plain, route
 from meshes import mesh_of, proxy
 from traffic_certificates import OTHER, ROOT
@@ -117,7 +118,7 @@ async def serving(folder: pathlib.Path, *texts: str) -> AsyncIterator[Caller]:
     seen: collections.Counter[str] = collections.Counter()
     async with contextlib.AsyncExitStack() as stack:
         backends = await stack.enter_async_context(echoes.running(SERVICES, {"tls": secured}, seen))
-        ports = dict(zip((80, 443, 9000), static_envoy.free_ports(3), strict=True))
+        ports = {port: own_port() for port in (80, 443, 9000)}
         db = mesh_of(surroundings(backends, ports), *texts)
         who = proxy("edge", "gw", ip="10.0.0.20", kind="router", dialect="envoy", SERVICE_ACCOUNT="gw-istio")
         await stack.enter_async_context(static_envoy.running(db, who, folder))

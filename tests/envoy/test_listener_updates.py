@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from static_envoy import free_ports
+from claims import own_port
 
 from mizzen.agent.binaries import find_envoy
 from mizzen.diagnose.change import disruption
@@ -159,7 +159,7 @@ async def running(folder: pathlib.Path, first: Listener) -> AsyncIterator[Update
 
 
 async def test_the_forecast_says_how_a_listener_is_taken(tmp_path: pathlib.Path) -> None:
-    (port,) = free_ports(1)
+    port = own_port()
     first = base(port)
     foretold, found = {}, {}
     async with running(tmp_path, first) as envoy:

@@ -22,6 +22,7 @@ import nginx_ingress
 import pytest
 import static_envoy
 import yaml
+from claims import own_port
 from meshes import mesh_of, proxy
 from traffic_certificates import ROOT
 from yarl import URL
@@ -263,7 +264,7 @@ async def both(folder: pathlib.Path) -> AsyncIterator[tuple[dict[str, int], dict
     names = sorted({name for _, name in services()})
     async with contextlib.AsyncExitStack() as stack:
         ports = await stack.enter_async_context(echoes.running(names, {"secured": secured}))
-        nginx_http, nginx_https, http, https = static_envoy.free_ports(4)
+        nginx_http, nginx_https, http, https = (own_port() for _ in range(4))
         objects = mesh_objects(ports, http, https)
         decoded = [decode_object(d) for d in (*objects, *_dated())]
         done = migrate({found.key: found.object for found in decoded if found.key and found.object})

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import jwt
 import pytest
+from claims import own_port
 from cryptography.hazmat.primitives.asymmetric import rsa
 from eventually import eventually
 from issuer import Issuer
@@ -56,9 +56,7 @@ def signers() -> tuple[Signer, Signer]:
 @contextlib.asynccontextmanager
 async def envoy(folder: Path, filters: tuple[bytes, ...]) -> AsyncIterator[str]:
     """A server behind these filters; gives its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = own_port()
     hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
     router = hcm_v3.HttpFilter(
         name="router",

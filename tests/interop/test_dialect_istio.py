@@ -108,7 +108,7 @@ async def _ask_all(client: Client) -> dict[str, dict[str, bytes]]:
 async def test_the_agent_passes_on_what_the_control_plane_sends(relay: Workload, plane: Plane, delta: bool) -> None:
     plain = f"127.0.0.1:{plane.ports['grpcAddr']}"
     async with (
-        Client(f"unix://{_socket(relay)}", delta=delta, node=_node(relay)) as through,
+        Client(f"unix://{_socket(relay)}", delta=delta, node=_node(relay), headers_first=False) as through,
         Client(plain, delta=delta, node=_node(relay)) as straight,
     ):
         got, sent = await _ask_all(through), await _ask_all(straight)

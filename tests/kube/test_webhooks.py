@@ -14,11 +14,12 @@ import aiohttp
 import eventually as waiting
 import pytest
 import yaml
+from claims import own_port
 from control_planes import FAST
 from cryptography import x509
 from kube_accounts import installed
 from kube_admission import PATCH, Mesh, a_pod, is_injected, meshed
-from kube_bed import ADMIN, Answer, Bed, free_port
+from kube_bed import ADMIN, Answer, Bed
 from kube_objects import definition, path_of
 from kube_webhooks import INJECT, INJECTION, MUTATING, REVISION, injector, validator
 
@@ -317,7 +318,7 @@ async def test_what_is_no_review_is_answered_by_http(bed, mesh, path, body, kind
 
 
 async def test_a_control_plane_that_comes_back_with_another_root_is_believed_again(bed, namespace, tmp_path):
-    port = Address("127.0.0.1", free_port())
+    port = Address("127.0.0.1", own_port())
     folders = [tmp_path / "before", tmp_path / "after"]
     for folder in folders:
         folder.mkdir()
@@ -338,7 +339,7 @@ async def test_a_control_plane_that_comes_back_with_another_root_is_believed_aga
 
 
 async def test_the_command_serves_webhooks_where_it_follows_an_api_server(bed, tmp_path):
-    port, log = free_port(), tmp_path / "log"
+    port, log = own_port(), tmp_path / "log"
     off = ("--grpcAddr", "", "--secureGRPCAddr", "", "--mutualGRPCAddr", "", "--monitoringAddr", "", "--httpAddr", "")
     command = (sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(installed(bed)), *off)
     with log.open("wb") as file:

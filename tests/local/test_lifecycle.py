@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from claims import own_port
 from eventually import eventually_blocking
 from local_mesh import MIZZEN, LocalMesh, get, running
 
@@ -115,8 +116,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_fatal(mesh):
 
 
 def test_a_port_that_was_asked_for_is_used(mesh, hello):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = own_port()
     chosen = LocalMesh(hello, mesh.name, "--port", f"{port}:hello.default:18080")
     with running(chosen):
         assert chosen.gateway() == f"127.0.0.1:{port}"

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import aiohttp
 import mesh_of_resources
 from ads_server import Serving
+from claims import own_port
 from eventually import eventually
 
 from mizzen import protos
@@ -28,19 +28,12 @@ _router_v3 = protos.package("envoy.extensions.filters.http.router.v3")
 _ADS = {"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": {"seconds": 0}}
 
 
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Mesh:
     """What is fed to the server: each method feeds one resource."""
 
     def __init__(self, upstream: int) -> None:
         self.upstream = upstream
-        self.port = free_port()
+        self.port = own_port()
         """Where Envoy listens."""
 
     def feed(self, serving: Serving, type_url: str, name: str, message: Any) -> None:
@@ -158,7 +151,7 @@ async def upstream() -> AsyncIterator[int]:
 @contextlib.asynccontextmanager
 async def envoy(folder: Path, mesh: Mesh, xds: int, *, delta: bool) -> AsyncIterator[Envoy]:
     """Start Envoy with a control plane at port `xds`."""
-    admin = free_port()
+    admin = own_port()
     (folder / "bootstrap.json").write_text(json.dumps(_bootstrap(admin, xds, delta)))
     arguments = ("-c", str(folder / "bootstrap.json"), "--concurrency", "1", "--disable-hot-restart", "-l", "warning")
     with (folder / "envoy.log").open("wb") as log:

@@ -76,6 +76,8 @@ class Client:
     options: tuple[tuple[str, Any], ...] = CHANNEL_OPTIONS
     reads: bool = True
     """False: nothing is read until `start_reading`."""
+    headers_first: bool = True
+    """Whether the server sends headers before it reads, as Mizzen's does once it lets a stream in."""
 
     async def __aenter__(self) -> "Client":
         if self.credentials is None:
@@ -157,6 +159,9 @@ class Client:
         request = (_discovery.DeltaDiscoveryRequest if self.delta else _discovery.DiscoveryRequest)(**fields)
         if self._first:
             self._first = False
+            if self.headers_first:
+                # Else a stream that is refused meanwhile ends with a status of gRPC's own, not the server's.
+                await self.call.initial_metadata()
             request.node.CopyFrom(protos.from_json(protos.message_class("envoy.config.core.v3.Node"), self.node))
         # A stream that has ended says so to whoever reads.
         with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
@@ -164,7 +169,7 @@ class Client:
 
     # -- responses ------------------------------------------------------------------------------------------------
 
-    async def read(self, within: float = 5.0) -> Answer:
+    async def read(self, within: float = 30.0) -> Answer:
         """The next response; raises ConnectionError when the stream ended."""
         async with asyncio.timeout(within):
             found = await self._inbox.get()
@@ -173,7 +178,7 @@ class Client:
         self._inbox.put_nowait(found)
         raise found
 
-    async def read_acked(self, within: float = 5.0) -> Answer:
+    async def read_acked(self, within: float = 30.0) -> Answer:
         """The next response, accepted."""
         answer = await self.read(within)
         await self.ack(answer)

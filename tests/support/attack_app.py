@@ -80,6 +80,9 @@ async def call_rpc(
                 answer = await channel.unary_unary(method)(message, metadata=passed, timeout=seconds)
             else:
                 stream = channel.stream_stream(method)(metadata=passed, timeout=seconds)
+                # Nothing is written before the server has let the stream in: gRPC would end one that it refuses
+                # meanwhile with a code of its own.
+                await stream.initial_metadata()
                 with contextlib.suppress(grpc.aio.AioRpcError):  # What ended the stream, its code says better.
                     await stream.write(message)
                     answer = await stream.read()

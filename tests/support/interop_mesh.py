@@ -18,9 +18,10 @@ import istio_programs
 import kube_mesh_kinds
 import msgspec
 import plugged_authority
+from claims import own_port
 from eventually import eventually_blocking
 from istio_programs import HOST, Plane
-from kube_bed import Answer, Bed, free_port
+from kube_bed import Answer, Bed
 from kube_objects import path_of, service
 from pod_net import PROXY_UID, Network, Pod, Process
 from tcp_gate import Gate
@@ -262,7 +263,7 @@ class Mesh:
 
     def mizzen(self, *, plugged: bool = True, **variables: str) -> Plane:
         """Mizzen's control plane, ready; without `plugged` its authority is that of the cluster's Secrets."""
-        ports = {flag: free_port() for flag in istio_programs.PORTS}
+        ports = {flag: own_port() for flag in istio_programs.PORTS}
         command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(self.bed.kubeconfig())]
         command += [f"--{flag}=127.0.0.1:{port}" for flag, port in ports.items()]
         command += ["--mutualGRPCAddr", "", "--ctrlz_port", "0", "--httpsAddr", ""]
@@ -272,7 +273,7 @@ class Mesh:
 
     def istiod(self, *, plugged: bool = True, **variables: str) -> Plane:
         """Istio's control plane, ready; without `plugged` it makes itself a root."""
-        ports = {flag: free_port() for flag in istio_programs.PORTS}
+        ports = {flag: own_port() for flag in istio_programs.PORTS}
         folder = self.cacerts.parents[1] if plugged else self.folder
         return self._start(istio_programs.start_discovery(folder, self.bed.kubeconfig(), ports, **variables))
 

@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import ssl
 import subprocess
 import urllib.error
@@ -21,6 +20,7 @@ from typing import IO, Any
 
 import pytest
 import yaml
+from claims import own_port
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from eventually import eventually_blocking
@@ -41,12 +41,6 @@ _OBJECTS = ("/registry/", "/registry0")
 """The keys of objects in the store: from the one to before the other."""
 _START_SECONDS = 180.0
 _ANSWER_SECONDS = 120.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def _said(body: bytes) -> dict[str, Any]:
@@ -73,7 +67,7 @@ class Bed:
         """`flags` are for the server, besides those that all have."""
         self.folder, self._more_flags = folder, flags
         self.authority = Authority("kubernetes of this run")
-        self._etcd_port, self._etcd_peer, self.port = free_port(), free_port(), free_port()
+        self._etcd_port, self._etcd_peer, self.port = own_port(), own_port(), own_port()
         self._running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
         self._write_files()
         self._context = ssl.create_default_context(cadata=self.authority.pem)

@@ -15,6 +15,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
+from claims import claim
+
 PROXY_UID = 1337
 _ROOM = f"""
 mount -t tmpfs none /var/lib && mkdir -p /var/lib/istio/data && chown {PROXY_UID} /var/lib/istio/data && exec "$@"
@@ -151,9 +153,9 @@ class Network:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        number = os.getpid() % 200 + next(_numbers)
-        self.name = f"mzt{os.getpid() % 100000}{chr(ord('a') + number % 26)}"
-        self._prefix = f"10.{211 + number // 250 % 20}.{number % 250}"
+        number, self._claim = claim("network", range(20 * 250))
+        self.name = f"mzt{os.getpid() % 100000}{chr(ord('a') + next(_numbers) % 26)}"
+        self._prefix = f"10.{211 + number // 250}.{number % 250}"
         self.host, self.other = f"{self._prefix}.1", f"{self._prefix}.2"
         self.pods: dict[str, Pod] = {}
 
@@ -172,6 +174,7 @@ class Network:
         for pod in self.pods.values():
             pod.end()
         _ip("link", "delete", self.name, check=False)
+        self._claim.close()
 
 
 @contextlib.contextmanager

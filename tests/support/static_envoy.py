@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import pathlib
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,15 +18,6 @@ from mizzen.agent.binaries import find_envoy
 from mizzen.compile import resource, snapshot
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
-
-
-def free_ports(number: int) -> list[int]:
-    """Ports that nobody has at the moment, for listeners to come."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("0.0.0.0", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 class _Inliner:

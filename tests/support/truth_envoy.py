@@ -14,7 +14,8 @@ from typing import Any
 
 import grpc
 import meshes
-from static_envoy import free_ports, started
+from claims import own_port
+from static_envoy import started
 from traffic_certificates import ROOT
 from truth_cards import second_address
 from truth_policies import PolicySet
@@ -224,7 +225,7 @@ class Table:
 @contextlib.asynccontextmanager
 async def running(sets: Sequence[PolicySet], folder: pathlib.Path) -> AsyncIterator[Table]:
     """The Envoy of these policy sets while it runs."""
-    yes, no = free_ports(2)
+    yes, no = own_port(), own_port()
     async with _authorizer(_ANSWERS["yes"]) as yes_grpc, _authorizer(_ANSWERS["no"]) as no_grpc:
         ports = {"yes-http": yes, "no-http": no, "yes-grpc": yes_grpc, "no-grpc": no_grpc}
         log = folder / "access.log"

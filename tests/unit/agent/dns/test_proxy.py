@@ -10,6 +10,7 @@ import dns.message
 import dns.rcode
 import dns.rdatatype
 import pytest
+from claims import own_port
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,15 +182,9 @@ async def serving(proxy: Proxy, address: str):
         task.cancel()
 
 
-def free_port(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
-
-
 async def test_server_answers_by_udp_and_by_tcp_several_on_a_connection() -> None:
     proxy, _ = make()
-    port = free_port("127.0.0.1")
+    port = own_port()
     async with serving(proxy, f"localhost:{port}"):
         query = dns.message.make_query("cart.shop", "A")
         answers = await asyncio.gather(
@@ -222,7 +217,7 @@ async def test_slow_question_keeps_nobody_waiting() -> None:
 
     proxy = Proxy(Slow(), domain="web.svc.cluster.local")
     proxy.update([protos.encode(_nds.NameTable(table={"new.example.com": {"ips": ["10.0.0.1"]}}))])
-    port = free_port("127.0.0.1")
+    port = own_port()
     async with serving(proxy, f"127.0.0.1:{port}"):
         slow = asyncio.ensure_future(
             dns.asyncquery.udp(dns.message.make_query("slow.org", "A"), "127.0.0.1", port=port, timeout=20)

@@ -30,7 +30,7 @@ class Upstream:
         await self.may_end.wait()
         return grpc.aio.EOF
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, _: bytes) -> None:
         raise asyncio.InvalidStateError("RPC already finished.")
 
     async def code(self) -> grpc.StatusCode:

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import json
-import socket
 
 import grpc
 import grpc.aio
 import pytest
 from aiohttp import web
+from claims import own_port
 
 from mizzen.agent.status.probes import Prober, parse_probes
 from mizzen.errors import DecodeError
@@ -33,12 +33,6 @@ async def http_server(handler, address: str = POD):
         yield site._server.sockets[0].getsockname()[1]
     finally:
         await runner.cleanup()
-
-
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((POD, 0))
-        return probe.getsockname()[1]
 
 
 async def test_http_probe_asks_as_the_kubelet_would_from_the_address_that_capture_leaves_alone() -> None:
@@ -94,7 +88,7 @@ async def test_tcp_probe_connects() -> None:
     async with await asyncio.start_server(lambda _, writer: writer.close(), POD, 0) as server:
         port = server.sockets[0].getsockname()[1]
         assert (await prober(tcpSocket={"port": port}).check(READY, {}))[0] == 200
-    assert (await prober(tcpSocket={"port": closed_port()}).check(READY, {}))[0] == 503
+    assert (await prober(tcpSocket={"port": own_port()}).check(READY, {}))[0] == 503
 
 
 async def test_grpc_probe_asks_the_health_service() -> None:
@@ -117,7 +111,7 @@ async def test_grpc_probe_asks_the_health_service() -> None:
         assert asked[0][0].startswith("ipv4:127.0.0.6:")
         assert (await prober(grpc={"port": port, "service": "cart"}).check(READY, {}))[0] == 503
         assert (await prober(grpc={"port": port, "service": "nobody"}).check(READY, {}))[0] == 503
-        assert (await prober(grpc={"port": closed_port()}).check(READY, {}))[0] == 503
+        assert (await prober(grpc={"port": own_port()}).check(READY, {}))[0] == 503
     finally:
         await server.stop(None)
 
