@@ -54,7 +54,7 @@ Names = frozenset[str] | None
 def resources(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
     """The resources of one type for a proxy; `names` None means all that are for it, else those asked for.
 
-    A proxy on demand gets the clusters that the virtual hosts of these names need; None means no virtual host.
+    A proxy on demand gets the clusters of these names and those that virtual hosts of these names need; None means none.
     """
     found = _told(db, proxy, type_url, names)
     return _used_clusters(db, proxy, found, names) if proxy.on_demand and type_url == resource.CLUSTER else found
@@ -172,11 +172,10 @@ def _virtual_hosts(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     return on_demand.virtual_hosts(db, _sidecar_client(db, proxy), patches, names or frozenset())
 
 
-def _used_clusters(db: Engine, proxy: Proxy, whole: ResourceSet, hosts: Names) -> ResourceSet:
-    """Of all clusters those that the proxy uses while it holds these virtual hosts."""
-    used = _always_used(db, proxy).union(
-        *(on_demand.named_clusters(db, host) for host in _told(db, proxy, resource.VIRTUAL_HOST, hosts))
-    )
+def _used_clusters(db: Engine, proxy: Proxy, whole: ResourceSet, names: Names) -> ResourceSet:
+    """Of all clusters those that the proxy uses while it holds the virtual hosts of these names, and those so named."""
+    held = _told(db, proxy, resource.VIRTUAL_HOST, names)
+    used = _always_used(db, proxy).union(names or (), *(on_demand.named_clusters(db, host) for host in held))
     return on_demand.clusters(db, whole, used)
 
 

@@ -90,6 +90,11 @@ def test_a_host_brings_every_cluster_of_its_routes(db):
     assert clusters(db, "80/cart.web") == {*STANDING, *routed}
 
 
+def test_clusters_may_be_named_as_well(db):
+    """By who comes back and has not named its virtual hosts yet."""
+    assert clusters(db, "outbound|80||unused.web.svc.cluster.local", "nonsense") == {*STANDING, "outbound|80||unused"}
+
+
 def test_what_is_no_service_stands(db):
     names = set(snapshot.resources(db, WHO, CLUSTER, None).names)
     assert {"BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"} <= names

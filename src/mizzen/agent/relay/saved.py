@@ -13,7 +13,9 @@ from mizzen import protos
 CLUSTER = protos.TYPE_PREFIX + "envoy.config.cluster.v3.Cluster"
 LISTENER = protos.TYPE_PREFIX + "envoy.config.listener.v3.Listener"
 
-_WILDCARD_TYPES = frozenset({CLUSTER, LISTENER})
+_VIRTUAL_HOST = protos.TYPE_PREFIX + "envoy.config.route.v3.VirtualHost"
+
+_WILDCARD_TYPES = frozenset({CLUSTER, LISTENER, _VIRTUAL_HOST})
 
 _discovery = protos.package("envoy.service.discovery.v3")
 
