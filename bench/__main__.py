@@ -67,10 +67,18 @@ def _targets(options: argparse.Namespace) -> list[figures.Figure]:
         rows=rows,
         repeat=options.repeat,
         at_once=options.at_once,
-        other=_other(options),
     )
-    found = targets.run(plan)
-    print(*figures.lines(found, plan.title), sep="\n")
+    other = _other(options)
+    ours: list[list[figures.Figure]] = []
+    theirs: list[list[figures.Figure]] = []
+    try:
+        ours.extend(targets.measure(plan))
+        if other is not None:
+            theirs.extend(targets.measure_other(plan, other))
+    finally:
+        # Whoever interrupts a long run still gets what it has found.
+        found = figures.beside(figures.together(ours), figures.together(theirs))
+        print(*figures.lines(found, plan.title), sep="\n")
     if options.plot is not None:
         options.plot.write_text(plot.draw(found, plan.title))
     return found

@@ -80,14 +80,15 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
 
 
 def together(turns: Iterable[Iterable[Figure]]) -> list[Figure]:
-    """The figures of several runs as one list, with the samples of all."""
-    found: dict[tuple[str, str], Figure] = {}
+    """The figures of several runs as one list, row by row, with the samples of all."""
+    rows: dict[str, dict[str, Figure]] = {}
     for figure in (figure for turn in turns for figure in turn):
-        before = found.get((figure.row, figure.name))
+        row = rows.setdefault(figure.row, {})
+        before = row.get(figure.name)
         samples = (*before.samples, *figure.samples) if before else figure.samples
         note = (before.note if before else "") or figure.note
-        found[figure.row, figure.name] = msgspec.structs.replace(figure, samples=samples, note=note)
-    return list(found.values())
+        row[figure.name] = msgspec.structs.replace(figure, samples=samples, note=note)
+    return [figure for row in rows.values() for figure in row.values()]
 
 
 def beside(figures: Iterable[Figure], others: Iterable[Figure]) -> list[Figure]:

@@ -21,7 +21,7 @@ def draw(figures: Sequence[Figure], title: str) -> str:
     shown = [figure for figure in figures if figure.bound]
     height = _LINE * (2 * len(shown) + 3)
     text = "\n".join(_parts(shown, title, height))
-    size = f'width="{_LEFT + _WIDTH + 160}" height="{height}"'
+    size = f'width="{_LEFT + _WIDTH + 260}" height="{height}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">\n{text}\n</svg>\n'
 
 

@@ -12,14 +12,14 @@ import itertools
 import multiprocessing
 import pathlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import msgspec
 
 from bench import changes, compile, crowd_process, meshes, rows, serving
-from bench.figures import Figure, Target, beside, together
+from bench.figures import Figure, Target
 from bench.lateness import lateness_figures
 from bench.rows import Connected, Work, figure, say
 from bench.subjects import Folder, Place, Subject
@@ -57,7 +57,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rows: Sequence[str]
     repeat: int
     at_once: int
-    other: Other | None = None
 
     @property
     def title(self) -> str:
@@ -66,19 +65,29 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{mesh}; {self.proxies:,} proxies, dialect {self.dialect}; median of {self.repeat}"
 
 
-def run(plan: Plan) -> list[Figure]:
-    """All rows that the plan names."""
-    turns = [*_own_rows(plan)]
+def measure(plan: Plan) -> Iterator[list[Figure]]:
+    """All rows that the plan names, one turn after the other."""
+    yield from _own_rows(plan)
     if MUTUAL in plan.rows:
-        turns.append(_mutual(plan))
+        yield _mutual(plan)
     if GROWTH in plan.rows:
-        turns.append(_growth(plan))
+        yield _growth(plan)
     if SCRATCH in plan.rows:
-        turns += _scratch(plan)
-    figures = together(turns)
-    if plan.other is not None:
-        figures = beside(figures, together(_rows_of_other(plan, plan.other)))
-    return figures
+        yield from _scratch(plan)
+
+
+def measure_other(plan: Plan, other: Other) -> Iterator[list[Figure]]:
+    """The same rows of another control plane; the mesh is given to it first, and left to it."""
+    say(f"the other control plane at {other.target}")
+    mesh = _Mesh(plan, plan.services, plan.proxies)
+    other.place.write(mesh.documents)
+    subject = Subject(target=other.target, pid=other.pid, place=other.place)
+    with crowd_process.gather() as crowd:
+        work = _work(plan, mesh, subject, crowd)
+        first = rows.connect(work, other.target)
+        if CONNECT in plan.rows:
+            yield rows.connect_figures(first, plan.proxies)
+        yield from _shared_rows(plan, work, first)
 
 
 # -- control planes and crowds ----------------------------------------------------------------------------------------
@@ -210,20 +219,3 @@ def _scratch(plan: Plan) -> Iterator[list[Figure]]:
 def _in_new_process(function: Callable[..., float], *arguments: object) -> float:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
         return executor.submit(function, *arguments).result()
-
-
-# -- the other control plane ------------------------------------------------------------------------------------------
-
-
-def _rows_of_other(plan: Plan, other: Other) -> Iterable[list[Figure]]:
-    """The same rows; the mesh is given to it first, and left to it."""
-    say(f"the other control plane at {other.target}")
-    mesh = _Mesh(plan, plan.services, plan.proxies)
-    other.place.write(mesh.documents)
-    subject = Subject(target=other.target, pid=other.pid, place=other.place)
-    with crowd_process.gather() as crowd:
-        work = _work(plan, mesh, subject, crowd)
-        first = rows.connect(work, other.target)
-        if CONNECT in plan.rows:
-            yield rows.connect_figures(first, plan.proxies)
-        yield from _shared_rows(plan, work, first)

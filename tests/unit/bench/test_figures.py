@@ -39,10 +39,12 @@ def test_quantile_of_a_histogram_is_spread_within_its_bucket(buckets, share, fou
 
 
 def test_runs_are_put_together_by_row_and_figure_and_the_median_counts():
-    turns = [[a_figure(3.0), a_figure(1.0, name="p99")], [a_figure(9.0, note="slow")], [a_figure(4.0)]]
-    cpu, late = together(turns)
+    other = a_figure(2.0, row="another row")
+    turns = [[a_figure(3.0), other], [a_figure(9.0, note="slow"), a_figure(1.0, name="p99")], [a_figure(4.0)]]
+    cpu, late, last = together(turns)
     assert (cpu.samples, cpu.value, cpu.note) == ((3.0, 9.0, 4.0), 4.0, "slow")
     assert late.samples == (1.0,)
+    assert last == other
 
 
 @pytest.mark.parametrize(
