@@ -19,6 +19,9 @@ V = TypeVar("V")
 _VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = (number << 3 | 2 for number in (1, 2, 4, 5, 6))
 _RESOURCE_VERSION, _RESOURCE_DATA, _RESOURCE_NAME = (number << 3 | 2 for number in (1, 2, 3))
 
+_RESOURCE_BYTES, _NAME_BYTES = 300, 50
+"""About what an object weighs besides its data: a resource with its name and place, a name in a set."""
+
 
 class Difference:
     """The resources to send and the names to take away; what neither names stays as it is."""
@@ -100,12 +103,12 @@ class Kept(NamedTuple):
 
 
 class Responses:
-    """Differences, unions and encoded resources shared by all streams. Memory is bounded by the two limits."""
+    """Differences, unions and encoded resources shared by all streams, and bounded in memory."""
 
-    def __init__(self, *, max_bytes: int = 64 << 20, max_resources: int = 1 << 20) -> None:
-        """`max_bytes` bounds the encoded bodies that are kept, `max_resources` the resources that differences name."""
-        self._differences: _Recent[Hashable, Difference] = _Recent(max_resources)
-        self._unions: _Recent[Hashable, ResourceSet] = _Recent(max_resources)
+    def __init__(self, *, max_bytes: int = 64 << 20) -> None:
+        """`max_bytes` bounds each of the three with all that nobody else may hold any more: outdated resources too."""
+        self._differences: _Recent[Hashable, Difference] = _Recent(max_bytes)
+        self._unions: _Recent[Hashable, ResourceSet] = _Recent(max_bytes)
         self._bodies: _Recent[tuple[ResourceSet, Encode], bytes] = _Recent(max_bytes)
         self.compared = 0
         """Pairs of sets that were compared since the start."""
@@ -120,26 +123,27 @@ class Responses:
         `scope` limits whose absence is told (None: everybody's). Every name in `extra` is spoken of, changed or not:
         sent again, or taken away where the target lacks it.
         """
-        key = (held.version if held is not None else None, target.version, scope, extra)
-        return self._differences.get(key, lambda: self._compare(held, target, scope, extra))
-
-    def _compare(
-        self, held: ResourceSet | None, target: ResourceSet, scope: Names | None, extra: Names
-    ) -> tuple[Difference, int]:
-        self.compared += 1
         if held is None:
-            return _weigh(target, target, _in_scope(target.lacks(extra), scope))
+            # Nothing to compare, and not kept: it would keep the whole target.
+            return _difference(target, target, _in_scope(target.lacks(extra), scope))
+        key = (held.version, target.version, scope, extra)
+        return self._differences.get(key, lambda: _weigh(self._compare(held, target, scope, extra), scope, extra))
+
+    def _compare(self, held: ResourceSet, target: ResourceSet, scope: Names | None, extra: Names) -> Difference:
+        self.compared += 1
         changed = ResourceSet(target.type_url, (*target.upserts_since(held), *target.among(extra)))
-        return _weigh(target, changed, _in_scope(target.lacks((*target.names_gone_since(held), *extra)), scope))
+        return _difference(target, changed, _in_scope(target.lacks((*target.names_gone_since(held), *extra)), scope))
 
     def since(self, held: Versions, target: ResourceSet, scope: Names | None, extra: Names = NO_NAMES) -> Difference:
         """As `difference`, from the versions that a reconnecting client says it holds."""
         key = (held.digest, target.version, scope, extra)
-        return self._differences.get(key, lambda: self._compare_versions(held.of, target, scope, extra))
+        return self._differences.get(
+            key, lambda: _weigh(self._compare_versions(held.of, target, scope, extra), scope, extra)
+        )
 
     def _compare_versions(
         self, held: Mapping[str, str], target: ResourceSet, scope: Names | None, extra: Names
-    ) -> tuple[Difference, int]:
+    ) -> Difference:
         self.compared += 1
         current = target.versions()
         # A crowd that comes back mostly holds all of it, which the first comparison tells at once.
@@ -148,7 +152,7 @@ class Responses:
         upserts = target
         if len(wanted) != len(current):
             upserts = ResourceSet(target.type_url, target.among(wanted))
-        return _weigh(target, upserts, _in_scope((held.keys() | extra) - current.keys(), scope))
+        return _difference(target, upserts, _in_scope((held.keys() | extra) - current.keys(), scope))
 
     def union(self, preferred: ResourceSet, other: ResourceSet) -> ResourceSet:
         """All resources of both sets; of two with one name the first set's."""
@@ -156,7 +160,7 @@ class Responses:
         def build() -> tuple[ResourceSet, int]:
             more = [r for r in other if r.name not in preferred]
             union = ResourceSet(preferred.type_url, [*preferred, *more]) if more else preferred
-            return union, len(union) + 1
+            return union, _size(union)
 
         return self._unions.get((preferred.version, other.version), build)
 
@@ -195,15 +199,24 @@ class Responses:
         def build() -> tuple[bytes, int]:
             self.encoded += 1
             body = b"".join(piece for resource in part for piece in encode(resource))
-            return body, len(body)
+            # The key keeps the part, which may be outdated.
+            return body, 2 * len(body)
 
         return self._bodies.get((part, encode), build)
 
 
-def _weigh(target: ResourceSet, upserts: ResourceSet, removed: Iterable[str]) -> tuple[Difference, int]:
-    """The difference and what it costs to keep, in resources; the target's own set costs nothing more."""
-    made = Difference(target.version, upserts, tuple(sorted(removed)))
-    return made, 1 + len(made.removed) + (len(upserts) if upserts is not target else 0)
+def _difference(target: ResourceSet, upserts: ResourceSet, removed: Iterable[str]) -> Difference:
+    return Difference(target.version, upserts, tuple(sorted(removed)))
+
+
+def _weigh(difference: Difference, scope: Names | None, extra: Names) -> tuple[Difference, int]:
+    """The difference and the bytes of all that it keeps, with the names that it is kept by."""
+    names = len(difference.removed) + len(extra) + (len(scope) if scope is not None else 0)
+    return difference, _size(difference.upserts) + _NAME_BYTES * names
+
+
+def _size(resources: ResourceSet) -> int:
+    return _RESOURCE_BYTES + sum(len(each.data) + _RESOURCE_BYTES for part in resources.parts for each in part)
 
 
 def _in_scope(names: Set[str], scope: Names | None) -> Set[str]:

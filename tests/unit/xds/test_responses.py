@@ -1,5 +1,8 @@
 """Differences and their bytes: right, shared, and bounded in memory."""
 
+import gc
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,8 +152,8 @@ def test_sizes_are_written_as_protobuf_reads_them(responses, size):
     assert len(message.resources[0].resource.value) == size
 
 
-def test_memory_is_bounded_by_bytes_and_resources():
-    responses = Responses(max_bytes=10_000, max_resources=20)
+def test_what_was_used_least_recently_goes_first():
+    responses = Responses(max_bytes=20_000)
     nothing = resources()
     first = responses.difference(nothing, resources(a="0"), None)
     responses.delta(first, "1")
@@ -160,8 +163,31 @@ def test_memory_is_bounded_by_bytes_and_resources():
     responses.delta(first, "2")
     assert responses.encoded == 101
     assert responses.difference(nothing, resources(a="0"), None) is not first
-    assert responses._bodies._total <= 10_000
-    assert responses._differences._total <= 20
+
+
+@pytest.mark.parametrize("way", ["from another set", "from nothing", "from versions", "united"])
+def test_what_is_outdated_does_not_pile_up(way):
+    """Clients of all kinds are told of thousands of changes; the memory of it is that of the last few."""
+    responses, held, sizes = Responses(max_bytes=1 << 18), resources(), []
+    tracemalloc.start()
+    for number in range(1500):
+        shared = [encoded(f"shared-{part}", str(part)) for part in range(5)]
+        target = ResourceSet(CLUSTER, [*shared, encoded("a", f"{number:04}" * 1000)])
+        if way == "from another set":
+            difference = responses.difference(held, target, frozenset((f"name-{number}", "a")))
+        elif way == "from nothing":
+            difference = responses.difference(None, target, None)
+        elif way == "from versions":
+            difference = responses.since(intern_versions({"a": str(number)}), target, None)
+        else:
+            difference = responses.difference(None, responses.union(target, held), None)
+        responses.delta(difference, "1")
+        held = target
+        if number in (499, 1499):
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[1] < sizes[0] + (1 << 18)
 
 
 def test_one_body_larger_than_the_bound_is_still_kept():
