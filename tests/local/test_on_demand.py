@@ -35,7 +35,7 @@ data:
       concurrency: 1
       proxyMetadata: {ISTIO_META_DNS_CAPTURE: "true", ISTIO_META_MIZZEN_ON_DEMAND: "true"}
 """
-SERVICES = "".join(map(service, ("held", "missed", "after", "restarted")))
+SERVICES = "".join(map(service, ("held", "missed", "after", "restarted", "beyond")))
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +127,15 @@ def test_an_envoy_that_starts_without_a_control_plane_knows_the_hosts_that_were_
     end = time.monotonic() + 3
     while time.monotonic() < end:
         assert asker.get("http://held/").status == 200
+
+
+def test_who_calls_very_many_hosts_knows_them_all_in_the_end(mesh):
+    asker = mesh["asker"]
+    address = asker.resolve("held")[0]
+    with ThreadPoolExecutor(8) as threads:
+        urls = [f"http://host-{number}.example.com/" for number in range(510)]
+        assert set(statuses(threads.map(lambda url: asker.get(url, address=f"{address}:80"), urls))) == {502}
+    answer = observer.ask_envoy(mesh.pod("asker"), "/config_dump?resource=dynamic_route_configs&name_regex=^80$")
+    assert "80/OTHER beyond.traffic.svc.cluster.local:80" in answer
+    assert asker.get("http://beyond/").status == asker.get("http://held/").status == 200
+    assert asker.get("http://one-more.example.com/", address=f"{address}:80").status == 502

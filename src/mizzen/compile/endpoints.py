@@ -11,7 +11,7 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.networking.traffic_policy import TrafficPolicy
-from mizzen.compile import resource
+from mizzen.compile import observed, resource
 from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
 from mizzen.compile.peer_facts import telling
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
@@ -203,6 +203,8 @@ def load_assignment(
             group.weight = sum(e.weight or 1 for e, _ in group.members)
     groups = apply_locality_setting(groups, _setting(db, found, rules), place, has_detection=rules.has_detection)
     assignment = _endpoint_v3.ClusterLoadAssignment(cluster_name=target.name, endpoints=build_localities(groups))
+    if not assignment.endpoints:
+        observed.observe(db, observed.NO_INSTANCES, target.name)
     return encode_resource(target.name, assignment)
 
 

@@ -20,6 +20,8 @@ from mizzen.incremental import Engine, query
 from mizzen.model import names
 from mizzen.model.envoy_filters import PatchId
 
+_MANY = 500
+"""Who has asked for more hosts of one port holds all that there are, so that it need not ask any more."""
 _CLUSTER_NAME = re.compile(rb"outbound\|\d+\|[^|\x00-\x20]*\|[\w.*:-]+")
 _CONTINUED = 0x80
 """Set in every byte of a length but its last."""
@@ -39,12 +41,25 @@ def virtual_hosts(
 def _virtual_hosts(
     db: Engine, client: SidecarClient, patching: tuple[PatchId, ...], asked: frozenset[str]
 ) -> Iterator[Resource]:
+    routes: dict[str, list[str]] = {}
     for name in sorted(asked):
         route, authority = on_demand.parse_name(name)
         if authority not in ("", on_demand.NOBODY):
+            routes.setdefault(route, []).append(authority)
             yield virtual_host(db, client, patching, name)
         elif names.is_asked_for_hosts(route):
             yield on_demand.encode_nobody(route)
+    for route, authorities in routes.items():
+        if len(authorities) > _MANY:
+            yield from _other_hosts(db, client, patching, route, frozenset(authorities))
+
+
+@query
+def _other_hosts(
+    db: Engine, client: SidecarClient, patching: tuple[PatchId, ...], route: str, held: frozenset[str]
+) -> tuple[Resource, ...]:
+    """All virtual hosts of a route configuration, the one for any host included, under domains that are not `held`."""
+    return tuple(on_demand.encode_others(route, _directory(db, client, patching, route), held))
 
 
 @query

@@ -54,7 +54,7 @@ Names = frozenset[str] | None
 def resources(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceSet:
     """The resources of one type for a proxy; `names` None means all that are for it, else those asked for.
 
-    A proxy on demand gets the clusters of these names and those that virtual hosts of these names need; None means none.
+    A proxy on demand gets the clusters that the virtual hosts of these names need, and clusters so named.
     """
     found = _told(db, proxy, type_url, names)
     return _used_clusters(db, proxy, found, names) if proxy.on_demand and type_url == resource.CLUSTER else found

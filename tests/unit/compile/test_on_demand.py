@@ -95,6 +95,21 @@ def test_clusters_may_be_named_as_well(db):
     assert clusters(db, "outbound|80||unused.web.svc.cluster.local", "nonsense") == {*STANDING, "outbound|80||unused"}
 
 
+def test_who_asks_for_very_many_hosts_gets_all_and_asks_no_more(db):
+    many = frozenset(f"80/{number}.example.com" for number in range(500)) | {"80"}
+    assert "*" not in domains(db, many)
+    assert clusters(db, *many) == STANDING
+    more = many | {"80/cart"}
+    found = domains(db, more)
+    assert {"cart", "cart.web", "cart:80", "shelf", "*"} <= set(found)
+    assert len(found) == len(set(found))
+    assert {"outbound|80||unused", "outbound|80||mirrored"} <= clusters(db, *more)
+
+
+def domains(db: Engine, names: frozenset[str]) -> list[str]:
+    return [domain for found in hosts(db, *names).values() for domain in found["domains"]]
+
+
 def test_what_is_no_service_stands(db):
     names = set(snapshot.resources(db, WHO, CLUSTER, None).names)
     assert {"BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"} <= names

@@ -9,6 +9,7 @@ import msgspec
 
 from mizzen import protos
 from mizzen.api.networking.destination_rule import Subset
+from mizzen.compile import observed
 from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
 from mizzen.compile.clusters.draft import Draft
 from mizzen.compile.clusters.static import dns_lookup_family
@@ -54,6 +55,7 @@ def apply_dns(
         return _apply_forward_proxy(draft, found, port, family)
     members = _members(db, found, port, subset)
     if not members:
+        observed.observe(db, observed.NO_DNS_ENDPOINTS, draft.fields["name"])
         return False
     logical = found.resolution == "dns_round_robin" or found.race_first_connect
     if found.resolution == "dns_round_robin":

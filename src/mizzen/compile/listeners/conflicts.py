@@ -69,6 +69,15 @@ def merge_entries(current: Entry, incoming: Entry) -> Entry:
             return _with(current, "auto", _merge_tcp(current.chains, _tcp(incoming)))
 
 
+def loses_chains(current: Entry, incoming: Entry) -> bool:
+    """Whether a TCP chain of the younger service gives way to one of those before that matches the same."""
+    chains = () if incoming.overwrites else _tcp(incoming)
+    if not chains or current.kind == "http":
+        return False
+    taken = {_signature(c) for c in current.chains}
+    return any(_signature(c) in taken for c in chains)
+
+
 def _with(entry: Entry, kind: Kind, chains: tuple[Chain, ...]) -> Entry:
     return msgspec.structs.replace(entry, kind=kind, chains=chains)
 

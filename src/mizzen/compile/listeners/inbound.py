@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from mizzen.api.networking.sidecar import IstioIngressListener
+from mizzen.compile import observed
 from mizzen.compile.addresses import Bind
 from mizzen.compile.filters import alpn
 from mizzen.compile.filters.stat_names import fill_pattern
@@ -173,8 +174,12 @@ def _declared_ports(db: Engine, workload: Workload, ground: Ground) -> Iterator[
                 found.setdefault(own[0].number, own)
     elif ground.captured:
         for target in workload.targets:
-            if target.target_port not in ground.reserved and target.target_port not in found:
-                found[target.target_port] = (_target_port(db, workload, ground, target), None)
+            if target.target_port in ground.reserved:
+                continue
+            own = _target_port(db, workload, ground, target)
+            first, _ = found.setdefault(own.number, (own, None))
+            if first.host != own.host and first.protocol != own.protocol:
+                observed.observe(db, observed.INBOUND_CONFLICT, own.http_name)
     yield from (found[number] for number in sorted(found))
 
 

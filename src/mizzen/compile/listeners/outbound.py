@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mizzen.compile import addresses
+from mizzen.compile import addresses, observed
 from mizzen.compile.addresses import Bind, Network
 from mizzen.compile.filters.network import DnsCache
 from mizzen.compile.listeners import conflicts, streams
@@ -84,6 +84,8 @@ def outbound_plans(db: Engine, client: Client, ground: Ground, own_address: str)
             if place in locked:
                 continue
             current = entries.get(place)
+            if current is not None and conflicts.loses_chains(current, entry):
+                observed.observe(db, observed.OUTBOUND_CONFLICT, f"{place.address}_{place.port}")
             entries[place] = entry if current is None else conflicts.merge_entries(current, entry)
     return tuple(
         OutboundPlan(bind=e.bind, port=e.port, chains=e.chains, bound=e.bound) for e in entries.values() if e.chains

@@ -5,6 +5,7 @@ worked out by VirtualService and by group of hosts, so that what changes one loo
 Golden cases: networking/vs-*, networking/sidecar-*, networking/se-*.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import msgspec
 from mizzen import protos
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Destination, PortSelector
+from mizzen.compile import observed
 from mizzen.compile.addresses import Network, service_bind
 from mizzen.compile.filters.timeouts import build_timeouts
 from mizzen.compile.routes import domains, retries
@@ -64,7 +66,12 @@ def port_hosts(db: Engine, client: SidecarClient, port: int, bind: str) -> tuple
     if listener is None:
         return ()
     all_ports = serves_every_port(db, client, port, bind)
-    found = without_duplicates(_hosts(db, client, listener, 0 if all_ports else port, Place(port=port, bind=bind)))
+    listed = list(_hosts(db, client, listener, 0 if all_ports else port, Place(port=port, bind=bind)))
+    found = without_duplicates(listed)
+    if len(found) < len(listed):
+        for name, times in Counter(host.name for host in listed).items():
+            if times > 1:
+                observed.observe(db, observed.DUPLICATE_DOMAIN, name)
     if all_ports:
         found = [h for h in (_with_ports_only(h) for h in found) if h.domains]
     return tuple(sorted(found, key=lambda h: h.name))

@@ -6,7 +6,7 @@ meets unknown hosts is answered for them like any other. A route configuration o
 one that takes every host would keep Envoy from asking.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -23,6 +23,9 @@ _route_v3 = protos.package("envoy.config.route.v3")
 NOBODY = "_"
 """In place of an authority: a virtual host that no request means. Envoy takes a listener into service only when it was
 told anything of the virtual hosts of its routes."""
+
+_OTHER = "OTHER "
+"""Begins the name of a host that was not asked for; Envoy asks in small letters."""
 
 
 class Directory(msgspec.Struct, frozen=True):
@@ -46,6 +49,14 @@ class Directory(msgspec.Struct, frozen=True):
             )
             found = next(by_ending, None) or next(by_beginning, None)
         return found or self.anything
+
+    def domains(self) -> Iterator[tuple[str, VirtualHost]]:
+        """Every domain and the host that has it."""
+        yield from self.exact.items()
+        yield from ((f"*{end}", host) for end, host in self.endings)
+        yield from ((f"{start}*", host) for start, host in self.beginnings)
+        if self.anything is not None:
+            yield "*", self.anything
 
 
 def build_directory(hosts: Iterable[VirtualHost], *, ignores_port: bool) -> Directory:
@@ -103,9 +114,26 @@ def encode_answer(name: str, found: VirtualHost | None) -> Resource:
     if found is None or not is_domain(authority) or "*" in authority:
         spelled = authority.encode().hex()
         return encode_resource(name, _route_v3.VirtualHost(name=name, domains=[f"{spelled}.{NOBODY}.invalid"]))
+    return _encode(name, found, [authority])
+
+
+def encode_others(route: str, directory: Directory, held: frozenset[str]) -> Iterator[Resource]:
+    """All virtual hosts under the domains that are not `held`, with the port too, as Envoy looks for what was sent."""
+    domains: dict[str, list[str]] = {}
+    hosts: dict[str, VirtualHost] = {}
+    for domain, host in directory.domains():
+        spellings = (domain, f"{domain}:{route}") if directory.ignores_port and not domain.endswith("*") else (domain,)
+        hosts[host.name] = host
+        domains.setdefault(host.name, []).extend(each for each in spellings if each not in held and is_domain(each))
+    for name, left in domains.items():
+        if left:
+            yield _encode(f"{route}/{_OTHER}{name}", hosts[name], left)
+
+
+def _encode(name: str, found: VirtualHost, domains: Iterable[str]) -> Resource:
     message = _route_v3.VirtualHost.FromString(encode_virtual_host(found))
     message.name = name
-    message.domains[:] = [authority]
+    message.domains[:] = domains
     for route in message.routes:
         if ROUTE_FILTER not in route.typed_per_filter_config:
             route.typed_per_filter_config[ROUTE_FILTER].CopyFrom(build_route_override(""))

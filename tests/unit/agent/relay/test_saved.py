@@ -4,6 +4,7 @@ from mizzen import protos
 from mizzen.agent.relay.saved import CLUSTER, LISTENER, SavedResources
 
 ENDPOINT = protos.TYPE_PREFIX + "envoy.config.endpoint.v3.ClusterLoadAssignment"
+VIRTUAL_HOST = protos.TYPE_PREFIX + "envoy.config.route.v3.VirtualHost"
 
 _discovery = protos.package("envoy.service.discovery.v3")
 
@@ -31,6 +32,11 @@ def test_wildcard_is_answered_with_all_resources_of_its_type() -> None:
     assert [(resource.name, resource.version) for resource in answer.resources] == [("a", "v-a"), ("b", "v-b")]
     assert (answer.type_url, answer.nonce != "") == (CLUSTER, True)
     assert ask(server, CLUSTER, response_nonce=answer.nonce) is None
+
+
+def test_virtual_hosts_are_all_told_to_who_knows_none_yet() -> None:
+    answer = ask(saved(VirtualHost=["80/_", "80/cart"]), VIRTUAL_HOST)
+    assert [resource.name for resource in answer.resources] == ["80/_", "80/cart"]
 
 
 def test_wildcard_without_resources_is_answered_so_that_envoy_goes_on() -> None:

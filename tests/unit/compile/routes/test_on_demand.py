@@ -83,3 +83,23 @@ def test_where_nobody_takes_what_is_left_the_wait_ends() -> None:
 )
 def test_only_ports_have_hosts_on_demand(name: str, expected: tuple[str, str]) -> None:
     assert on_demand.parse_name(name) == expected
+
+
+def domains_of(*held: str, ignores_port: bool = True) -> dict[str, list[str]]:
+    directory = on_demand.build_directory(HOSTS, ignores_port=ignores_port)
+    others = on_demand.encode_others("80", directory, frozenset(held))
+    return {each.name: protos.to_json(each.message())["domains"] for each in others}
+
+
+def test_all_other_hosts_have_the_domains_that_nobody_holds() -> None:
+    found = domains_of("cart.shop", "cart:80", "other", "other:80")
+    assert found["80/OTHER exact"][:3] == ["cart.shop:80", "cart", "10.0.0.1"]
+    assert found["80/OTHER ending"] == ["*.shop", "*.shop:80"]
+    assert (found["80/OTHER beginning"], found["80/OTHER all"]) == (["api.*"], ["*"])
+    assert "80/OTHER second" not in found
+
+
+def test_no_domain_is_had_twice() -> None:
+    every = [domain for domains in domains_of().values() for domain in domains]
+    assert len(every) == len(set(every))
+    assert "cart.shop:80" not in [d for each in domains_of(ignores_port=False).values() for d in each]
