@@ -69,7 +69,7 @@ class ResourceSet:
     over the resources, the same in whatever parts they come.
     """
 
-    __slots__ = ("_by_name", "_mark", "_versions", "parts", "type_url", "version")
+    __slots__ = ("_by_name", "_mark", "_size", "_versions", "parts", "type_url", "version")
 
     def __init__(self, type_url: str, resources: Iterable[Resource]) -> None:
         """Of two resources with one name the last stays."""
@@ -95,6 +95,7 @@ class ResourceSet:
         """Itself, or the sets that it was joined from."""
         self._mark = mark & _ALL_BITS
         self._versions: dict[str, str] | None = None
+        self._size: int | None = None
         self.version = f"{self._mark ^ _type_mark(self.type_url):0{_MARK_BYTES * 2}x}"
 
     @property
@@ -116,6 +117,13 @@ class ResourceSet:
                 versions |= part.versions()
             return versions
         return self._versions
+
+    @property
+    def size(self) -> int:
+        """Bytes of all resources."""
+        if self._size is None:
+            self._size = sum(len(r.data) for part in self.parts for r in part._by_name.values())
+        return self._size
 
     def get(self, name: str) -> Resource | None:
         """The resource of that name, if it is in the set."""

@@ -138,13 +138,8 @@ def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
 def _listeners(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
     del names  # Envoy always asks for all of them.
     if proxy.kind == "router":
-        return _listener_set(db, gateway_listeners.listeners(db, proxy))
-    return _listener_set(db, sidecar_listeners.listeners(db, proxy))
-
-
-@query
-def _listener_set(db: Engine, found: tuple[Resource, ...]) -> ResourceSet:  # noqa: ARG001 (equal sidecars share a set)
-    return ResourceSet(resource.LISTENER, found)
+        return ResourceSet(resource.LISTENER, gateway_listeners.listeners(db, proxy))
+    return sidecar_listeners.listeners(db, proxy)
 
 
 def _routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:

@@ -18,6 +18,8 @@ V = TypeVar("V")
 
 _VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = (number << 3 | 2 for number in (1, 2, 4, 5, 6))
 _RESOURCE_VERSION, _RESOURCE_DATA, _RESOURCE_NAME = (number << 3 | 2 for number in (1, 2, 3))
+_LARGE = 4096
+"""Bytes of a resource on average, from which on to keep another copy costs more than it saves."""
 
 _RESOURCE_BYTES, _NAME_BYTES = 300, 50
 """About what an object weighs besides its data: a resource with its name and place, a name in a set."""
@@ -191,18 +193,22 @@ class Responses:
         yield _field(_VERSION, difference.version.encode())
         yield _field(_TYPE_URL, difference.type_url.encode())
         for part in difference.upserts.parts:
-            yield self._body(part, encode)
+            yield from self._pieces(part, encode)
         if nonce:
             yield _field(_NONCE, nonce.encode())
 
-    def _body(self, part: ResourceSet, encode: Encode) -> bytes:
+    def _pieces(self, part: ResourceSet, encode: Encode) -> Iterable[bytes]:
+        """The part's bytes: kept in one piece where there are many small ones, else as they are."""
+        if part.size > _LARGE * len(part):
+            return (piece for resource in part for piece in encode(resource))
+
         def build() -> tuple[bytes, int]:
             self.encoded += 1
             body = b"".join(piece for resource in part for piece in encode(resource))
             # The key keeps the part, which may be outdated.
             return body, 2 * len(body)
 
-        return self._bodies.get((part, encode), build)
+        return (self._bodies.get((part, encode), build),)
 
 
 def _difference(target: ResourceSet, upserts: ResourceSet, removed: Iterable[str]) -> Difference:

@@ -1,9 +1,11 @@
 """The listeners of one sidecar.
 
-In: a proxy. Out: its listeners, in the order that Istio sends them: per-port outbound ones, the HTTP proxy's,
+In: a proxy. Out: its listeners: per-port outbound ones, the HTTP proxy's,
 `virtualOutbound`, then the inbound ones. Nothing is built here: what matters for the proxy is selected, and the shared
 queries are asked. Golden cases: base, networking/node-settings, networking/sidecar-outbound-policy.
 """
+
+from collections.abc import Iterator
 
 import msgspec
 
@@ -26,7 +28,7 @@ from mizzen.compile.listeners.inbound import Workload
 from mizzen.compile.listeners.outbound import Ground
 from mizzen.compile.listeners.plans import HttpChain, OutboundPlan
 from mizzen.compile.listeners.profiles import Profile, profile
-from mizzen.compile.resource import Resource
+from mizzen.compile.resource import LISTENER, Resource, ResourceSet
 from mizzen.compile.security import applied
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, mesh, names, policies, scope, targets, workloads
@@ -35,11 +37,21 @@ from mizzen.model.scope import ScopeId
 
 
 @query
-def listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
-    """All listeners of a sidecar."""
+def listeners(db: Engine, proxy: Proxy) -> ResourceSet:
+    """All listeners of a sidecar; those per port are a part that it shares with all that have the same."""
     if mesh.mesh_config(db).proxy_listen_port <= 0:
-        return ()
-    return (*_outbound_listeners(db, proxy), *_inbound_listeners(db, proxy))
+        return ResourceSet(LISTENER, ())
+    settings_out = _outbound_settings(db, proxy)
+    ports = built_listeners(db, _outbound_plans(db, proxy), settings_out)
+    others = (*_other_outbound(db, proxy, settings_out), *_inbound_listeners(db, proxy))
+    if any(other.name in ports for other in others):
+        return ResourceSet(LISTENER, (*ports, *others))
+    return ResourceSet.join(LISTENER, (ports, _listener_set(db, others)))
+
+
+@query
+def _listener_set(db: Engine, found: tuple[Resource, ...]) -> ResourceSet:  # noqa: ARG001 (the pods of a service share it)
+    return ResourceSet(LISTENER, found)
 
 
 @query
@@ -56,17 +68,21 @@ def route_names(db: Engine, proxy: Proxy) -> tuple[str, ...]:
 # -- outbound ---------------------------------------------------------------------------------------------------------
 
 
-def _outbound_listeners(db: Engine, proxy: Proxy) -> tuple[Resource, ...]:
-    own, ground = profile(db, proxy), _ground(db, proxy)
-    shared = outbound_settings(db, own, _scope(db, proxy), ground, proxy.outbound_exact_balance, proxy.on_demand)
-    found = built_listeners(db, _outbound_plans(db, proxy), shared)
+def _outbound_settings(db: Engine, proxy: Proxy) -> OutboundSettings:
+    return outbound_settings(
+        db, profile(db, proxy), _scope(db, proxy), _ground(db, proxy), proxy.outbound_exact_balance, proxy.on_demand
+    )
+
+
+def _other_outbound(db: Engine, proxy: Proxy, shared: OutboundSettings) -> Iterator[Resource]:
+    """The listener of the HTTP proxy, where there is one, and that of captured connections."""
+    ground = _ground(db, proxy)
     if port := _http_proxy_port(db, proxy):
-        found = (*found, building.http_proxy(db, ground.network.localhost, port, shared))
+        yield building.http_proxy(db, ground.network.localhost, port, shared)
     if ground.captured:
         virtual = virtual_outbound_plan(db, _scope(db, proxy), ground, proxy.interception == "TPROXY")
         needed = shared if virtual.http_match else msgspec.structs.replace(shared, http=None, on_demand=False)
-        found = (*found, building.virtual_outbound(db, virtual, needed))
-    return found
+        yield building.virtual_outbound(db, virtual, needed)
 
 
 def _outbound_plans(db: Engine, proxy: Proxy) -> tuple[OutboundPlan, ...]:
@@ -77,13 +93,13 @@ def _outbound_plans(db: Engine, proxy: Proxy) -> tuple[OutboundPlan, ...]:
 
 
 @query
-def built_listeners(db: Engine, plans: tuple[OutboundPlan, ...], shared: OutboundSettings) -> tuple[Resource, ...]:
+def built_listeners(db: Engine, plans: tuple[OutboundPlan, ...], shared: OutboundSettings) -> ResourceSet:
     """The per-port listeners of all proxies with these plans and settings."""
     without_http = msgspec.structs.replace(shared, http=None, on_demand=False)
     built = (
         attempt(building.outbound_listener, db, plan, shared if plan.serves_http else without_http) for plan in plans
     )
-    return tuple(listener for listener in built if listener is not None)
+    return ResourceSet(LISTENER, (listener for listener in built if listener is not None))
 
 
 @query
