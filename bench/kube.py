@@ -146,8 +146,8 @@ def _moved(endpoints: list[dict[str, Any]], moved: dict[str, str]) -> list[dict[
 
 
 def _measure(bed: Any, folder: pathlib.Path, documents: list[meshes.Document], changed: int) -> list[Step]:
-    kube_bed, installed = importlib.import_module("kube_bed"), importlib.import_module("kube_accounts").installed
-    port, discovery = kube_bed.free_port(), f"127.0.0.1:{kube_bed.free_port()}"
+    own_port, installed = importlib.import_module("claims").own_port, importlib.import_module("kube_accounts").installed
+    port, discovery = own_port(), f"127.0.0.1:{own_port()}"
     off = [part for flag in ("secureGRPCAddr", "mutualGRPCAddr") for part in (f"--{flag}", "127.0.0.1:0")]
     off += ["--monitoringAddr", "127.0.0.1:0", "--httpsAddr", "", "--ctrlz_port", "0", "--caDir", str(folder / "ca")]
     command = [sys.executable, "-m", "mizzen", "discovery", "--kubeconfig", str(installed(bed)), *off]

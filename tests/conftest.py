@@ -1,6 +1,7 @@
 """What holds for every suite: long tests only on request, and no silent skips where the environment says so."""
 
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -8,6 +9,9 @@ import pytest
 # Machines are shared: how long an example takes says nothing. Databases of past examples would make runs differ.
 hypothesis.settings.register_profile("mizzen", deadline=None, database=None)
 hypothesis.settings.load_profile("mizzen")
+
+# A run in the background is started with SIGINT ignored, and all that it starts would be.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -114,7 +114,8 @@ async def test_names_are_istios_and_dotted_names_become_labels(control, tmp_path
         manager = f'http_conn_manager_prefix="inbound_0.0.0.0_{PORT}"'
         assert f'envoy_http_downstream_rq{{response_code_class="2xx",{manager}}} 1' in lines
         assert f'envoy_listener_downstream_cx_total{{listener_address="{run.address}_{PORT}"}} 1' in lines
-        assert 'envoy_server_watchdog_miss{thread_name="main_thread"} 0' in lines
+        # How often depends on the machine.
+        assert [line for line in lines if line.startswith('envoy_server_watchdog_miss{thread_name="main_thread"} ')]
         assert not [line for line in lines if ";" in line]
 
 

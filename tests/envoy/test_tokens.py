@@ -87,7 +87,7 @@ async def envoy(folder: Path, filters: tuple[bytes, ...]) -> AsyncIterator[str]:
 
 async def ask(url: str, token: str = "") -> int:
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while True:
         try:
             async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:

@@ -111,7 +111,7 @@ def test_a_killed_mesh_is_said_to_be_killed(hello: pathlib.Path) -> None:
     mesh = LocalMesh(hello, f"test-killed-{os.getpid()}")
     with running(mesh):
         mesh.kill()
-        eventually_blocking(lambda: not mesh.processes(), 10)
+        eventually_blocking(lambda: not mesh.processes())
         done = mesh.run("ps", "--mesh", mesh.name, check=False)
 
         assert done.returncode == 1
@@ -128,14 +128,14 @@ def test_an_empty_directory_is_told_what_makes_pods(tmp_path: pathlib.Path) -> N
     empty.mkdir()
     with running(LocalMesh(empty, f"test-empty-{os.getpid()}")) as mesh:
         hint = f"there are no pods: nothing in {empty} makes one (a Deployment, "
-        eventually_blocking(lambda: hint in mesh.text, 10)
+        eventually_blocking(lambda: hint in mesh.text)
 
 
 def test_a_problem_that_is_gone_is_told(hello: pathlib.Path) -> None:
     bad = hello / "bad.yaml"
     bad.write_text("apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: 7}\n")
     with running(LocalMesh(hello, f"test-resolved-{os.getpid()}")) as mesh:
-        eventually_blocking(lambda: f"error: {bad}" in mesh.text, 10)
+        eventually_blocking(lambda: f"error: {bad}" in mesh.text)
         assert "resolved:" not in mesh.text
         bad.write_text("apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 7}]}\n")
-        eventually_blocking(lambda: f"resolved: error: {bad}" in mesh.text, 10)
+        eventually_blocking(lambda: f"resolved: error: {bad}" in mesh.text)

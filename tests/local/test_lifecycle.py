@@ -38,7 +38,7 @@ def test_a_killed_mesh_takes_its_processes_with_it_and_the_next_start_sweeps_its
     with running(mesh):
         address = mesh.gateway()
         mesh.kill()
-        eventually_blocking(lambda: not mesh.processes(), 5)
+        eventually_blocking(lambda: not mesh.processes())
         assert mesh.layout.state.exists()
         leftover = mesh.layout.root / "logs" / "leftover"
         leftover.touch()
@@ -53,7 +53,7 @@ def test_a_killed_mesh_ends_although_its_own_process_does_not_answer(mesh):
     with running(mesh):
         os.kill(mesh.state.inner, signal.SIGSTOP)
         mesh.kill()
-        eventually_blocking(lambda: not mesh.processes(), 5)
+        eventually_blocking(lambda: not mesh.processes())
     mesh.run("down", mesh.name)
     assert is_gone(mesh)
 

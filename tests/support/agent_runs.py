@@ -62,7 +62,7 @@ class AgentRun:
             return 0
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
-        return await asyncio.wait_for(self.process.wait(), 20)
+        return await asyncio.wait_for(self.process.wait(), 60)
 
     async def get(self, port: int, path: str = "/", **options) -> tuple[int, str]:
         """Status and body of a request to one of the pod's ports; (0, reason) where nobody answers."""
@@ -77,12 +77,18 @@ class AgentRun:
         except aiohttp.ClientError as failed:
             return 0, str(failed)
 
+    async def until_gone(self) -> None:
+        """Wait until Envoy serves no more; the agent may have ended."""
+        async with asyncio.timeout(60):
+            while (await self.get(15000))[0]:  # noqa: ASYNC110 (nobody tells)
+                await asyncio.sleep(0.05)
+
     async def stat(self, name: str) -> int:
         """One of Envoy's statistics."""
         _, text = await self.get(15000, "/stats", params={"filter": f"^{name}$"})
         return int(text.rpartition(":")[2] or -1)
 
-    async def until(self, check, what: str, seconds: float = 15.0):
+    async def until(self, check, what: str, seconds: float = 60.0):
         """Wait until the coroutine function `check` gives something true, and return that."""
         try:
             async with asyncio.timeout(seconds):

@@ -127,6 +127,6 @@ class Ledger:
 
     def _has_risen(self, pod: str, counter: str, before: int) -> bool:
         try:
-            return eventually_blocking(lambda: self.mesh.count(pod, counter) > before, 10)
+            return eventually_blocking(lambda: self.mesh.count(pod, counter) > before)
         except AssertionError:
             return False

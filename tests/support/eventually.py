@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def eventually(check: Callable[[], T], seconds: float = 20.0, every: float = 0.02) -> T:
+async def eventually(check: Callable[[], T], seconds: float = 60.0, every: float = 0.02) -> T:
     """The first true value of `check`; fails after that many seconds."""
     end = time.monotonic() + seconds
     while not (value := check()):
@@ -17,7 +17,7 @@ async def eventually(check: Callable[[], T], seconds: float = 20.0, every: float
     return value
 
 
-def eventually_blocking(check: Callable[[], T], seconds: float = 20.0, every: float = 0.05) -> T:
+def eventually_blocking(check: Callable[[], T], seconds: float = 60.0, every: float = 0.05) -> T:
     """The same for a test without a loop."""
     end = time.monotonic() + seconds
     while not (value := check()):

@@ -7,9 +7,11 @@ import ipaddress
 import json
 import pathlib
 import ssl
+import time
 from collections.abc import AsyncIterator
 
 from aiohttp import web
+from claims import own_port
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -29,9 +31,12 @@ class Issuer:
         self.redirects: dict[str, str] = {}
         self.headers: dict[str, dict[str, str]] = {}
         self.asked: list[str] = []
+        self.asked_at: list[float] = []
+        """By the clock that only goes on."""
         self.hang = False
         """Whether answers trickle and never end."""
-        self.port = 0
+        self.port = own_port()
+        """Its own also while it is away."""
         self.scheme = "http"
 
     def url(self, path: str = "/jwks") -> str:
@@ -39,6 +44,7 @@ class Issuer:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path)
+        self.asked_at.append(time.monotonic())
         if self.hang:
             return await self._trickle(request)
         if request.path in self.redirects:
@@ -66,7 +72,6 @@ class Issuer:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context)
         await site.start()
-        self.port = runner.addresses[0][1]
         self.scheme = "https" if context is not None else "http"
         try:
             yield self

@@ -247,7 +247,7 @@ async def call_websocket(
         lines += [f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13"]
         lines += [f"{name}: {value}" for name, value in headers or []]
         writer.write("\r\n".join([*lines, "", ""]).encode())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             status = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ")[1]
             answers = []
             for text in say if status == "101" else ():

@@ -384,7 +384,7 @@ async def test_a_stream_can_be_closed_from_here():
 
 
 async def test_stopping_ends_streams_at_once():
-    async with asyncio.timeout(5), serve(MESH, xds=Xds(stop_grace=60)) as serving:
+    async with asyncio.timeout(60), serve(MESH, xds=Xds(stop_grace=600)) as serving:
         client = Client(serving.target)
         await client.__aenter__()
         await client.subscribe(CLUSTER)

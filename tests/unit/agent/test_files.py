@@ -42,7 +42,7 @@ async def test_change_is_seen_through_kubernetes_links(tmp_path) -> None:
     (tmp_path / "root.pem").symlink_to("..data/root.pem")
     path = tmp_path / "root.pem"
     seen = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async for content in files.watch_files([path], interval=0.01):
             seen.append(content[path])
             if len(seen) == 1:

@@ -73,7 +73,7 @@ class Mesh:
         metadata = [("authorization", f"Bearer {token}")] if token else []
         async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, options) as channel:
             call = channel.unary_unary(METHOD, protos.encode, AUTH.IstioCertificateResponse.FromString)
-            return await call(request, metadata=metadata, timeout=10)
+            return await call(request, metadata=metadata, timeout=60)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ class Process:
         return self._log.read_text()
 
     async def end(self) -> int:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.process.wait()
 
 

@@ -33,7 +33,7 @@ def write(folder: pathlib.Path, name: str, text: str) -> None:
 
 async def watch_clusters(client: adsclient.Client, name: str) -> None:
     """Read until the client holds the cluster."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while name not in client.held.get(CLUSTER, {}):
             await client.read_acked()
 
@@ -74,7 +74,7 @@ async def wait_for_codes(plane: Plane, *codes: str) -> list[dict[str, Any]]:
 
 async def eventually_told(condition: Callable[[], Awaitable[bool]]) -> None:
     """Ask again and again; what is told is told over HTTP, so there is nothing to wait on."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for _ in itertools.count():
             if await condition():
                 return

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import itertools
 
+import msgspec
 import pytest
 from eventually import eventually
 from issuer import Issuer, key_set
@@ -16,7 +18,7 @@ from mizzen.incremental import Engine
 
 POLICY = Key("RequestAuthentication", "shop", "jwt")
 QUICK = settings.KeySets(
-    refresh_interval=0.1, retry_first=0.05, retry_longest=0.2, spacing=0.01, timeout=1.0, first_wait=2.0
+    refresh_interval=0.1, retry_first=0.05, retry_longest=0.2, spacing=0.01, timeout=60.0, first_wait=60.0
 )
 
 
@@ -147,12 +149,14 @@ async def test_a_key_set_that_cannot_be_fetched_is_a_problem_of_every_object_tha
 
 async def test_failures_are_spaced_further_and_further(issuer: Issuer) -> None:
     issuer.documents.clear()
-    config = settings.KeySets(tries=1, retry_first=0.1, retry_longest=10.0, timeout=1.0)
+    config = settings.KeySets(tries=1, retry_first=0.1, retry_longest=10.0, timeout=60.0)
     async with running(config) as (sets, _):
         sets.follow(POLICY, policy(JWTRule(issuer="a", jwks_uri=issuer.url())))
-        await asyncio.sleep(1.2)
-        # At 0, 0.1, 0.3, 0.7 seconds, give or take; evenly spaced they would be twelve.
-        assert 3 <= len(issuer.asked) <= 5
+        await eventually(lambda: len(issuer.asked_at) > 3)
+        # Asked again 0.1, 0.2 and 0.4 seconds after the answers, give or take.
+        apart = [later - earlier for earlier, later in itertools.pairwise(issuer.asked_at)]
+        assert apart[1] > 0.12
+        assert apart[2] > 0.24
 
 
 async def test_a_key_set_that_nobody_names_any_more_is_forgotten(issuer: Issuer) -> None:
@@ -163,19 +167,20 @@ async def test_a_key_set_that_nobody_names_any_more_is_forgotten(issuer: Issuer)
         await eventually(lambda: not fed.sets)
         asked = len(issuer.asked)
         await asyncio.sleep(0.3)
-        assert len(issuer.asked) == asked
+        # One may have been on its way.
+        assert len(issuer.asked) <= asked + 1
         sets.follow(POLICY, policy(JWTRule(issuer="a", jwks_uri=issuer.url())))
         await eventually(lambda: fed.sets)
 
 
 async def test_one_bad_issuer_does_not_hold_up_the_others(issuer: Issuer) -> None:
     slow = Issuer()
-    async with slow.running(), running() as (sets, fed):
+    async with slow.running(), running(msgspec.structs.replace(QUICK, timeout=600.0)) as (sets, fed):
         slow.hang = True
         rules = [JWTRule(issuer=f"s{i}", jwks_uri=slow.url(f"/{i}")) for i in range(7)]
         rules += [JWTRule(issuer="bad", jwks_uri="http://xn--/"), JWTRule(issuer="a", jwks_uri=issuer.url())]
         sets.follow(POLICY, policy(*rules))
-        await eventually(lambda: fed.sets == {issuer.url(): key_set("one")}, seconds=0.9)
+        await eventually(lambda: fed.sets == {issuer.url(): key_set("one")})
 
 
 async def test_whoever_starts_is_told_once_all_were_tried(issuer: Issuer) -> None:
@@ -193,10 +198,10 @@ async def test_whoever_starts_is_told_once_all_were_tried(issuer: Issuer) -> Non
 async def test_whoever_starts_is_not_kept_by_an_issuer_that_hangs(issuer: Issuer) -> None:
     issuer.hang = True
     told: list[bool] = []
-    async with running(settings.KeySets(first_wait=0.1, timeout=30.0)) as (sets, _):
+    async with running(settings.KeySets(first_wait=0.1, timeout=600.0)) as (sets, _):
         sets.follow(POLICY, policy(JWTRule(issuer="a", jwks_uri=issuer.url())))
         sets.after_first_tries(lambda: told.append(True))
-        await eventually(lambda: told, seconds=5)
+        await eventually(lambda: told)
 
 
 async def test_tokens_fail_until_the_keys_are_there_and_then_verify(issuer: Issuer) -> None:

@@ -47,7 +47,7 @@ def write(folder: pathlib.Path, name: str, text: str) -> None:
 
 async def watch_clusters(client: adsclient.Client, name: str) -> None:
     """Read until the client holds the cluster."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while name not in client.held.get(CLUSTER, {}):
             await client.read_acked()
 
@@ -134,7 +134,7 @@ async def ask_certificate(plane: Plane, token: str) -> tuple[bytes, tuple[str, .
     request = AUTH.IstioCertificateRequest(csr=make_request(key))
     async with grpc.aio.secure_channel(plane.target("--secureGRPCAddr"), plane.credentials(), OPTIONS) as channel:
         call = channel.unary_unary(CREATE, protos.encode, AUTH.IstioCertificateResponse.FromString)
-        answer = await call(request, metadata=[("authorization", f"Bearer {token}")], timeout=10)
+        answer = await call(request, metadata=[("authorization", f"Bearer {token}")], timeout=60)
     return certificates.encode_key(key), tuple(answer.cert_chain)
 
 

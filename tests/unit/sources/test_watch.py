@@ -30,7 +30,7 @@ class Watch:
         self.batches = source.watch()
 
     async def next(self) -> Batch:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await anext(self.batches)
 
     async def until(self, key: Key, port: int) -> None:

@@ -111,7 +111,7 @@ def read(found):
 
 
 async def until(check) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not check():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 

@@ -146,7 +146,7 @@ async def serving(folder, secrets: sds.Secrets):
 
 async def test_server_sends_on_both_kinds_of_stream(tmp_path) -> None:
     secrets = sds.Secrets()
-    async with serving(tmp_path, secrets) as channel, asyncio.timeout(10):
+    async with serving(tmp_path, secrets) as channel, asyncio.timeout(60):
         assert (tmp_path / "sds").stat().st_mode & 0o777 == 0o600
         plain = channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")()
         delta = channel.stream_stream(f"/{sds.SERVICE}/DeltaSecrets")()
@@ -168,7 +168,7 @@ async def test_secrets_in_files_follow_them_and_hold_nothing_but_certificates(tm
     chain.write_bytes(b"root:x:0:0")
     key.write_bytes(tiny_control.pem(root.key))
     name = f"file-cert:{chain}~{key}"
-    async with serving(tmp_path, sds.Secrets()) as channel, asyncio.timeout(10):
+    async with serving(tmp_path, sds.Secrets()) as channel, asyncio.timeout(60):
         call = channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")()
         await call.write(ask(name))
         await asyncio.sleep(0.1)

@@ -43,14 +43,14 @@ class Envoy:
         await self.ask(response.type_url, response_nonce=response.nonce, **fields)
 
     async def read(self):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             data = await self._call.read()
         assert data is not grpc.aio.EOF
         return _discovery.DeltaDiscoveryResponse.FromString(data)
 
     async def written_to(self) -> None:
         """Return when a response begins to come, without reading it."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self._call.initial_metadata()
 
     async def start(self):
@@ -63,7 +63,7 @@ class Envoy:
         return responses
 
     async def ended(self) -> str:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await self._call.code() is grpc.StatusCode.UNAVAILABLE
             return await self._call.details()
 
@@ -144,7 +144,7 @@ def pod(tmp_path, control):
 
 
 async def until(check) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not check():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
