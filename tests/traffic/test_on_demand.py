@@ -178,6 +178,22 @@ def test_a_first_request_is_one_request(asker, mesh):
     assert len(mesh.echoes.received(case)) == 1
 
 
+@behaviour(service("explained"))
+def test_what_is_not_held_is_explained_and_no_difference(asker, mesh):
+    words = ("trace", "--mesh", mesh.local.name, "--from", "asker.traffic", "http://explained/")
+    before = mesh.local.run(*words).stdout
+    assert "on demand: not held yet" in before
+    assert "DELIVERED 200" in before
+    assert asker.get("http://explained/").status == 200
+    assert "on demand: held" in mesh.local.run(*words).stdout
+    difference = mesh.local.run("proxy-status", "--mesh", mesh.local.name, "asker.traffic").stdout
+    assert [line.partition(" (")[0] for line in difference.splitlines()] == [
+        "Clusters Match",
+        "Listeners Match",
+        "Routes Match",
+    ]
+
+
 ROUTE = """
 kind: VirtualService
 metadata: {name: held}

@@ -76,7 +76,7 @@ class Asking:
 
     def __call__(self, pod: "Workload") -> "Holdings":
         from mizzen.diagnose import dump
-        from mizzen.diagnose.trace import world_dumps
+        from mizzen.diagnose.trace import world_dumps, world_objects
 
         told = self._compiled.holdings(pod)
         admin = self._admins.get(pod.reference)
@@ -87,7 +87,11 @@ class Asking:
         except MizzenError as failed:
             click.echo(f"warning: {failed}; what the control plane would tell it is taken instead", err=True)
             return told
-        actual = world_dumps.read_holdings(dump.parse_dump(answer), told.names)
+        dumped = dump.parse_dump(answer)
+        who = world_dumps.read_proxy(dumped)
+        if who.on_demand and self._compiled.db is not None:
+            told = world_objects.compile_holdings(self._compiled.db, who)
+        actual = world_dumps.complete(world_dumps.read_holdings(dumped, told.names), told)
         for line in _short(world_dumps.differences(told, actual)):
             click.echo(f"warning: {pod.reference}: {line}", err=True)
         return actual

@@ -62,6 +62,11 @@ def _other_hosts(
     return tuple(on_demand.encode_others(route, _directory(db, client, patching, route), held))
 
 
+def every_host(db: Engine, client: SidecarClient, patching: tuple[PatchId, ...], route: str) -> tuple[Resource, ...]:
+    """The virtual hosts that could be asked for, as if nobody had."""
+    return _other_hosts(db, client, patching, route, frozenset())
+
+
 @query
 def virtual_host(db: Engine, client: SidecarClient, patching: tuple[PatchId, ...], name: str) -> Resource:
     """The virtual host that requests to an authority meet."""

@@ -25,7 +25,7 @@ from mizzen.compile.routes import gateway as gateway_routes
 from mizzen.compile.routes import sidecar as sidecar_routes
 from mizzen.compile.routes.destinations import RouteClient
 from mizzen.compile.routes.mesh_hosts import SidecarClient
-from mizzen.compile.routes.on_demand import encode_bare_configuration
+from mizzen.compile.routes.on_demand import encode_bare_configuration, with_hosts
 from mizzen.compile.routes.virtual_service import source_labels
 from mizzen.incremental import Engine, query
 from mizzen.model import (
@@ -165,6 +165,17 @@ def _virtual_hosts(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
         return ResourceSet(resource.VIRTUAL_HOST, ())
     patches = envoy_filters.select(db, proxy).routes
     return on_demand.virtual_hosts(db, _sidecar_client(db, proxy), patches, names or frozenset())
+
+
+def full_routes(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    """Route configurations, of a proxy on demand with all virtual hosts that it could ask for."""
+    told = resources(db, proxy, resource.ROUTE, names)
+    if not proxy.on_demand:
+        return told
+    client, patches = _sidecar_client(db, proxy), envoy_filters.select(db, proxy).routes
+    asked = filter(model_names.is_asked_for_hosts, (each.name for each in told))
+    hosts = [host for route in asked for host in on_demand.every_host(db, client, patches, route)]
+    return ResourceSet(resource.ROUTE, [with_hosts(each, hosts) for each in told])
 
 
 def _used_clusters(db: Engine, proxy: Proxy, whole: ResourceSet, names: Names) -> ResourceSet:

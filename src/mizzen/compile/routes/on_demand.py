@@ -140,6 +140,17 @@ def _encode(name: str, found: VirtualHost, domains: Iterable[str]) -> Resource:
     return encode_resource(name, message)
 
 
+def with_hosts(configuration: Resource, hosts: Iterable[Resource]) -> Resource:
+    """A route configuration with those of the virtual hosts that are its own, as Envoy puts them together."""
+    own = [host for host in hosts if parse_name(host.name)[0] == configuration.name]
+    if not own:
+        return configuration
+    message = _route_v3.RouteConfiguration()
+    message.MergeFrom(configuration.message())
+    message.virtual_hosts.extend(host.message() for host in sorted(own, key=lambda host: host.name))
+    return encode_resource(configuration.name, message)
+
+
 def parse_name(name: str) -> tuple[str, str]:
     """The route configuration and the authority of a virtual host's name; of any other name the authority is empty."""
     route, slash, authority = name.partition("/")

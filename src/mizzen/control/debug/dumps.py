@@ -10,7 +10,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mizzen import protos
-from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET, Resource, ResourceSet
+from mizzen.compile.resource import (
+    CLUSTER,
+    ENDPOINT,
+    EXTENSION,
+    LISTENER,
+    ROUTE,
+    SECRET,
+    VIRTUAL_HOST,
+    Resource,
+    ResourceSet,
+)
+from mizzen.compile.routes.on_demand import with_hosts
 from mizzen.control.debug import redaction
 from mizzen.control.debug.clients import find
 from mizzen.control.debug.console import Page, Pages, Query, Write
@@ -84,7 +95,9 @@ def sections(sent: Sent, *, with_endpoints: bool = False) -> Iterator[Any]:
     listeners = _entries(sent, LISTENER, _listener)
     yield _admin_v3.ListenersConfigDump(version_info=_version(sent, LISTENER), dynamic_listeners=listeners)
     yield _admin_v3.ScopedRoutesConfigDump()
-    yield _admin_v3.RoutesConfigDump(dynamic_route_configs=_entries(sent, ROUTE, _route))
+    hosts = list(sent.get(VIRTUAL_HOST, ()))
+    routes = _entries(sent, ROUTE, lambda found: _route(found, hosts))
+    yield _admin_v3.RoutesConfigDump(dynamic_route_configs=routes)
     yield _admin_v3.SecretsConfigDump(dynamic_active_secrets=_entries(sent, SECRET, _secret))
     yield _admin_v3.EcdsConfigDump(ecds_filters=_entries(sent, EXTENSION, _extension))
 
@@ -114,8 +127,8 @@ def _listener(found: Resource) -> dict[str, Any]:
     return {"name": found.name, "active_state": {"version_info": found.version, "listener": _packed(found)}}
 
 
-def _route(found: Resource) -> dict[str, Any]:
-    return {"version_info": found.version, "route_config": _packed(found)}
+def _route(found: Resource, hosts: list[Resource]) -> dict[str, Any]:
+    return {"version_info": found.version, "route_config": _packed(with_hosts(found, hosts))}
 
 
 def _secret(found: Resource) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from mizzen import protos
-from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceSet
+from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST, Resource, ResourceSet
+from mizzen.compile.routes.on_demand import with_hosts
 from mizzen.control.debug import clients
 from mizzen.control.debug.console import Page, PageError, Query, Write
 from mizzen.control.ui import chain_texts
@@ -54,7 +55,10 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     def resource(self, type_url: str, name: str) -> Resource | None:
         """The resource of that name."""
         found = self.sets.get(type_url)
-        return found.get(name) if found is not None else None
+        resource = found.get(name) if found is not None else None
+        if resource is not None and type_url == ROUTE:
+            return with_hosts(resource, self.sets.get(VIRTUAL_HOST, ()))
+        return resource
 
     def message(self, type_url: str, name: str) -> Any:
         """The same, decoded; raises PageError where the proxy has none."""

@@ -172,6 +172,8 @@ def _route_and_filter(state: State, name: str) -> Answer:
     if host is None:
         known = tuple(virtual_hosts.describe(h) for h in dump.items(state.configuration, "virtual_hosts"))
         reason = f"no virtual host of route configuration {name} takes {state.message.authority!r}"
+        if "vhds" in state.configuration:
+            hop.journal.hang_on(f"what the control plane answers {hop.side}, which asks for {state.message.authority}")
         hop.journal.note(hop.side, "route", reason, state="fails", passed_over=known[:10])
         stopped = http_filters.run(state)
         return stopped or _not_found(hop, "route_not_found", reason, name, state.message.authority)
@@ -183,6 +185,7 @@ def _route_and_filter(state: State, name: str) -> Answer:
         ("route configuration", name),
         ("Host", state.message.authority),
         ("matches", host.domain),
+        *_asked_for(state, name),
     )
     state.select()
     if _wants_tls(state):
@@ -192,6 +195,15 @@ def _route_and_filter(state: State, name: str) -> Answer:
         _note_route(state, only_if_found=True)
         return stopped
     return _act(state, name)
+
+
+def _asked_for(state: State, name: str) -> tuple[tuple[str, str], ...]:
+    """Whether a proxy on demand holds the virtual host already."""
+    held = state.hop.held.on_demand
+    if held is None or "vhds" not in state.configuration:
+        return ()
+    is_held = f"{name}/{state.message.authority.lower()}" in held
+    return (("on demand", "held" if is_held else "not held yet: the request waits until it was asked for"),)
 
 
 def _wants_tls(state: State) -> bool:

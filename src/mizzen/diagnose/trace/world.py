@@ -89,6 +89,8 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     extensions: Resources = {}
     names: Mapping[str, tuple[str, ...]] = {}
     """Hosts of the name table with their addresses."""
+    on_demand: frozenset[str] | None = None
+    """Of a proxy on demand: the virtual hosts that it has asked for, by name; all others it would ask for."""
 
     def assignment(self, cluster: Json) -> Json:
         """The endpoints of a cluster: its own, or those of its name in EDS."""

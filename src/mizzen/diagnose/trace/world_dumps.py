@@ -10,6 +10,8 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from mizzen.diagnose import dump, spelling
 from mizzen.diagnose.dump import Dump, Json
 from mizzen.diagnose.trace import endpoints
@@ -66,12 +68,32 @@ def _name(message: Json, entry: Json, kind: str) -> str:
     return own or dump.text(entry, "name")
 
 
-def read_workload(source: Dump) -> Workload:
-    """Whose dump it is, by the node of its bootstrap."""
+def complete(actual: Holdings, told: Holdings) -> Holdings:
+    """What a proxy on demand holds, and what it would be told once it asks; of any other what it holds."""
+    asking = {name for name, route in actual.routes.items() if "vhds" in route}
+    if not asking:
+        return actual
+    hosts = (host for name in asking for host in dump.items(actual.routes[name], "virtual_hosts"))
+    return msgspec.structs.replace(
+        actual,
+        routes={**actual.routes, **{name: told.routes[name] for name in asking & told.routes.keys()}},
+        clusters={**told.clusters, **actual.clusters},
+        endpoints={**told.endpoints, **actual.endpoints},
+        on_demand=frozenset(dump.text(host, "name") for host in hosts),
+    )
+
+
+def read_proxy(source: Dump) -> Proxy:
+    """The proxy that the node of its bootstrap describes."""
     node = next((dump.message(s, "bootstrap", "node") for s in source.sections("Bootstrap")), {})
     if not dump.text(node, "id"):
         raise DecodeError("the dump has no bootstrap, so it does not say whose it is")
-    who = parse_node(node)
+    return parse_node(node)
+
+
+def read_workload(source: Dump) -> Workload:
+    """Whose dump it is, by the node of its bootstrap."""
+    who = read_proxy(source)
     return Workload(
         name=who.name,
         namespace=who.namespace,

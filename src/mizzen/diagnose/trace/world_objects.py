@@ -125,9 +125,13 @@ def _compile(db: Engine, pod: Pod, dialect: Literal["istio", "envoy"]) -> Holdin
 
 
 def compile_holdings(db: Engine, who: proxy.Proxy) -> Holdings:
-    """What that proxy would be told now."""
-    printed = snapshot.take_snapshot(db, who).printed
-    return Holdings(**{kind: printed[kind] for kind in snapshot.KINDS}, names=_names(db, who))
+    """What that proxy would be told now; one on demand, if it had called every host."""
+    taken = snapshot.take_snapshot(db, msgspec.structs.replace(who, on_demand=False))
+    found: dict[str, Any] = {kind: taken.printed[kind] for kind in snapshot.KINDS}
+    if who.on_demand:
+        found["listeners"] = snapshot.print_set(compiled.resources(db, who, resource.LISTENER, None))
+        found["routes"] = snapshot.print_set(compiled.full_routes(db, who, frozenset(found["routes"])))
+    return Holdings(**found, names=_names(db, who))
 
 
 def _names(db: Engine, who: proxy.Proxy) -> dict[str, tuple[str, ...]]:

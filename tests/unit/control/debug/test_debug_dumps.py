@@ -6,9 +6,13 @@ from typing import Any
 from debugged import connection, resources, status
 
 from mizzen import protos
-from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceSet
+from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, VIRTUAL_HOST, Resource, ResourceSet
+from mizzen.compile.routes.on_demand import encode_answer, encode_bare_configuration
+from mizzen.compile.routes.virtual_hosts import VirtualHost
 from mizzen.control.debug import dumps
 from mizzen.control.debug.console import Query
+
+HOST = VirtualHost(name="any", domains=("*",), routes=())
 
 
 def full() -> Any:
@@ -37,6 +41,15 @@ def test_config_dump_has_the_sections_of_envoys() -> None:
     assert clusters["versionInfo"]
     assert listeners["dynamicListeners"][0]["activeState"]["listener"]["name"] == "one"
     assert routes["dynamicRouteConfigs"][1]["routeConfig"]["name"] == "two"
+
+
+def test_virtual_hosts_on_demand_stand_in_their_configurations_as_in_envoys() -> None:
+    hosts = ResourceSet(VIRTUAL_HOST, [encode_answer(name, HOST) for name in ("80/b", "80/a", "81/c")])
+    routes = ResourceSet(ROUTE, [encode_bare_configuration("80"), encode_bare_configuration("82")])
+    shown = connection(status(ROUTE), status(VIRTUAL_HOST), sets={ROUTE: routes, VIRTUAL_HOST: hosts})
+    found = [entry["routeConfig"] for entry in ask("config_dump", [shown])[4]["dynamicRouteConfigs"]]
+    assert [host["name"] for host in found[0]["virtualHosts"]] == ["80/a", "80/b"]
+    assert "virtualHosts" not in found[1]
 
 
 def test_endpoints_are_dumped_when_asked_for() -> None:
