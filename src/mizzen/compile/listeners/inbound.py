@@ -176,10 +176,10 @@ def _declared_ports(db: Engine, workload: Workload, ground: Ground) -> Iterator[
         for target in workload.targets:
             if target.target_port in ground.reserved:
                 continue
-            own = _target_port(db, workload, ground, target)
-            first, _ = found.setdefault(own.number, (own, None))
-            if first.host != own.host and first.protocol != own.protocol:
-                observed.observe(db, observed.INBOUND_CONFLICT, own.http_name)
+            port = _target_port(db, workload, ground, target)
+            first, _ = found.setdefault(port.number, (port, None))
+            if first.host != port.host and first.protocol != port.protocol:
+                observed.observe(db, observed.INBOUND_CONFLICT, port.http_name)
     yield from (found[number] for number in sorted(found))
 
 
