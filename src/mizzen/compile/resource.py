@@ -69,14 +69,14 @@ class ResourceSet:
     over the resources, the same in whatever parts they come.
     """
 
-    __slots__ = ("_by_name", "_mark", "_size", "_versions", "parts", "type_url", "version")
+    __slots__ = ("_by_name", "_joined", "_mark", "_size", "_versions", "type_url", "version")
 
     def __init__(self, type_url: str, resources: Iterable[Resource]) -> None:
         """Of two resources with one name the last stays."""
         by_name = {r.name: r for r in resources}
         self.type_url = type_url
         self._by_name = {name: by_name[name] for name in sorted(by_name)}
-        self._complete((self,), sum(_mark(r) for r in self._by_name.values()))
+        self._complete((), sum(_mark(r) for r in self._by_name.values()))
 
     @classmethod
     def join(cls, type_url: str, parts: Iterable["ResourceSet"]) -> "ResourceSet":
@@ -90,13 +90,18 @@ class ResourceSet:
         made._complete(flat, sum(part._mark for part in flat))
         return made
 
-    def _complete(self, parts: tuple["ResourceSet", ...], mark: int) -> None:
-        self.parts = parts
-        """Itself, or the sets that it was joined from."""
+    def _complete(self, joined: tuple["ResourceSet", ...], mark: int) -> None:
+        # Never itself: an outdated set has to go at once, not when somebody looks for cycles.
+        self._joined = joined
         self._mark = mark & _ALL_BITS
         self._versions: dict[str, str] | None = None
         self._size: int | None = None
         self.version = f"{self._mark ^ _type_mark(self.type_url):0{_MARK_BYTES * 2}x}"
+
+    @property
+    def parts(self) -> tuple["ResourceSet", ...]:
+        """Itself, or the sets that it was joined from."""
+        return self._joined or (self,)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,7 +118,7 @@ class ResourceSet:
             versions = {name: resource.version for name, resource in self._by_name.items()}
             if self._by_name:
                 self._versions = versions
-            for part in self.parts if not self._by_name else ():
+            for part in self._joined:
                 versions |= part.versions()
             return versions
         return self._versions

@@ -1,5 +1,7 @@
 """Sets of resources: equal by what they hold, in whatever parts, and compared by the parts that differ."""
 
+import gc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +69,22 @@ def test_types_are_part_of_what_a_set_is():
     assert ResourceSet(CLUSTER, ()) != ResourceSet(ENDPOINT, ())
     assert ResourceSet(CLUSTER, ()).version != ResourceSet(ENDPOINT, ()).version
     assert ResourceSet.join(CLUSTER, ()) == ResourceSet(CLUSTER, ())
+
+
+def test_an_outdated_set_goes_without_a_collector_of_cycles():
+    gc.collect()
+    gc.disable()
+    try:
+        before = _sets()
+        sets = [flat({"a": b"1"}), joined({"a": b"1", "b": b"2"}, 1), joined({}, 0)]
+        assert [len(each.parts) for each in sets] == [1, 2, 1]
+        assert [each.versions().keys() for each in sets] == [{"a"}, {"a", "b"}, set()]
+        assert _sets() > before
+        del sets
+        assert _sets() == before
+    finally:
+        gc.enable()
+
+
+def _sets() -> int:
+    return sum(1 for each in gc.get_objects() if type(each) is ResourceSet)
