@@ -1,5 +1,5 @@
 # The commands of the README. Everything that they need is installed by themselves; as root on Debian that includes
-# iproute2, iptables and venv.
+# iproute2, iptables, nftables and venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

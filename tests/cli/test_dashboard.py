@@ -50,7 +50,7 @@ def test_an_envoy_answers_on_a_port_of_this_machine(mesh: pathlib.Path, tmp_path
             assert connection.getresponse().read() == body
             connection.close()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_port_that_is_taken_is_said(mesh: pathlib.Path) -> None:

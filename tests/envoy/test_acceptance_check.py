@@ -107,7 +107,7 @@ async def test_a_secret_whose_key_does_not_fit() -> None:
     certificate = {"certificate_chain": {"inline_bytes": chain}, "private_key": {"inline_bytes": key}}
     secret = _tls_v3.Secret(name=name, tls_certificate=certificate)
     faults = await faults_with(
-        (resource.SECRET, secret), case_name="gateway/tls-credentials", proxy="ingress", seconds=2.0
+        (resource.SECRET, secret), case_name="gateway/tls-credentials", proxy="ingress", seconds=5.0
     )
     assert "SDS rejected" in faults
     assert "sds.kubernetes_shop-cert.update_rejected is 1" in faults
@@ -117,16 +117,16 @@ async def test_an_extension_of_a_type_that_envoy_lacks() -> None:
     config = protos.typed_struct("type.googleapis.com/istio.nothing.Config", {})
     extension = _core_v3.TypedExtensionConfig(name=BAD, typed_config=config)
     faults = await faults_with(
-        (resource.LISTENER, build_fetching_listener()), (resource.EXTENSION, extension), seconds=2.0
+        (resource.LISTENER, build_fetching_listener()), (resource.EXTENSION, extension), seconds=5.0
     )
     assert "ECDS rejected" in faults
     assert f"extension_config_discovery.http_filter.{BAD}.update_rejected is 1" in faults
 
 
 async def test_a_listener_that_never_becomes_active() -> None:
-    faults = await faults_with((resource.LISTENER, build_fetching_listener()), seconds=2.0)
+    faults = await faults_with((resource.LISTENER, build_fetching_listener()), seconds=5.0)
     assert f"ECDS not sent: {BAD}" in faults
-    assert "not settled within 2 s" in faults
+    assert "not settled within 5 s" in faults
     assert f"LDS: {BAD} does not stand in Envoy's configuration" in faults
 
 

@@ -14,6 +14,7 @@ import pytest
 import static_envoy
 import yaml
 from claims import own_port
+from eventually import eventually
 from gateway_api import gateway, plain, route
 from meshes import mesh_of, proxy
 from traffic_certificates import OTHER, ROOT
@@ -201,11 +202,7 @@ async def test_each_filter(tmp_path: pathlib.Path) -> None:
         assert (await caller.ask("/full/x/y"))["path"] == "/one"
         for _ in range(10):
             assert await caller.service("/copied") == "front"
-        for _ in range(50):
-            if caller.seen["shadow"] == 10:
-                break
-            await asyncio.sleep(0.05)
-        assert caller.seen["shadow"] == 10
+        await eventually(lambda: caller.seen["shadow"] == 10)
         preflight = await caller.ask(
             "/shared", "OPTIONS", Origin="https://a.example", Access_Control_Request_Method="GET"
         )

@@ -62,7 +62,7 @@ def test_the_death_of_the_supervising_process_ends_the_mesh_with_an_error(mesh):
     with running(mesh):
         os.kill(mesh.state.inner, signal.SIGKILL)
         assert mesh.process is not None
-        assert mesh.process.wait(20) != 0
+        assert mesh.process.wait(60) != 0
         assert "Error: the mesh's process" in mesh.text
     assert is_gone(mesh)
 

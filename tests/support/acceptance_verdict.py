@@ -54,7 +54,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-async def judge(db: Engine, case: golden.Case, name: str, patience: float = 15.0) -> Verdict:
+async def judge(db: Engine, case: golden.Case, name: str, patience: float = 60.0) -> Verdict:
     """Run an Envoy as the case's proxy of that name until it has taken everything, at most `patience` seconds."""
     identity = golden.node_of(case.proxies[name])
     identity["metadata"]["MIZZEN_DIALECT"] = "envoy"
@@ -73,7 +73,7 @@ async def judge(db: Engine, case: golden.Case, name: str, patience: float = 15.0
     return Verdict(sent=sent, faults=tuple(faults), seconds=seconds)
 
 
-async def faults_now(envoy: Envoy, control: Control, patience: float = 15.0, said: int = 0) -> list[str]:
+async def faults_now(envoy: Envoy, control: Control, patience: float = 60.0, said: int = 0) -> list[str]:
     """What is wrong once Envoy has settled; of its log counts what comes after the first `said` characters."""
     faults = [*await _settle(envoy, control, patience), *control.rejections()]
     if not envoy.has_ended:
@@ -83,7 +83,12 @@ async def faults_now(envoy: Envoy, control: Control, patience: float = 15.0, sai
 
 
 async def _settle(envoy: Envoy, control: Control, patience: float) -> list[str]:
-    """Wait until Envoy serves with all that it was told; otherwise what it still waits for."""
+    """Wait until Envoy serves with all that it was told; otherwise what it still waits for.
+
+    Patience begins when it has connected: how long it takes to start is no matter of what it is told.
+    """
+    while not len(control.discovery.connections) and not envoy.has_ended:  # noqa: ASYNC110 (either may come)
+        await asyncio.sleep(_LOOK_EVERY)
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline and not envoy.has_ended:
         await asyncio.sleep(_LOOK_EVERY)

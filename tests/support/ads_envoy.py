@@ -99,7 +99,7 @@ class Envoy:
         """Wait for these values; names with `__` for a dot."""
         names = {name.replace("__", "."): value for name, value in wanted.items()}
         found: dict[str, int] = {}
-        for _ in range(400):
+        for _ in range(2400):
             found = await self.stats()
             if all(found.get(name) == value for name, value in names.items()):
                 return found

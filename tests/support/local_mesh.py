@@ -125,9 +125,9 @@ class LocalMesh:
         """kill -9 of the process that the user started."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
-    def stop(self, number: int = signal.SIGTERM, seconds: float = 30.0) -> int:
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 90.0) -> int:
         """Asks it to end and returns its exit code."""
         if self.process is None:
             return 0

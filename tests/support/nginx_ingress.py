@@ -258,7 +258,7 @@ async def running(binary: str, text: str, folder: pathlib.Path, port: int, names
         binary, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "nginx.log")
     )
     try:
-        for _ in range(100):
+        for _ in range(1200):
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.close()

@@ -53,10 +53,10 @@ async def test_the_broker_hands_out_listening_sockets_of_its_side():
         accepted, _ = await asyncio.get_running_loop().sock_accept(listener)
         accepted.close()
     outer.shutdown(socket.SHUT_RDWR)
-    await asyncio.wait_for(client.gone.wait(), 5)
+    await asyncio.wait_for(client.gone.wait(), 60)
     with pytest.raises(LocalError, match="ending"):
         await client.listen("127.0.0.1", (0,))
-    thread.join(5)
+    thread.join(60)
     outer.close()
     inner.close()
 
