@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE, VIRTUAL_HOST, ResourceSet
-from mizzen.xds import kinds
+from mizzen.xds import kinds, on_demand
 from mizzen.xds.requests import NO_NAMES, Names, Request, intern_names, intern_versions
 from mizzen.xds.responses import Difference, Responses
 from mizzen.xds.watch import Asks, Sent, Watch
@@ -286,22 +286,7 @@ class DeltaSession(Session):
         watch.must_answer = everything and not request.initial_versions
         self.due.add(request.type_url)
         if self._on_demand:
-            self._follow(watch, request)
-
-    def _follow(self, watch: Watch, request: Request) -> None:
-        """On demand: let what is new follow the names that it follows, and what follows it its names.
-
-        A client that comes back names its clusters before its virtual hosts: until then it keeps the clusters.
-        """
-        other = kinds.FOLLOWS.get(watch.type_url)
-        if other is not None and watch.follows is None:
-            followed = self.watches.get(other)
-            watch.follows = followed.names if followed is not None else intern_names(request.initial_versions)
-        for type_url, other in kinds.FOLLOWS.items():
-            follower = self.watches.get(type_url)
-            if other == watch.type_url and follower is not None and follower.follows != watch.names:
-                follower.follows = watch.names
-                self.due.add(type_url)
+            self.due.update(on_demand.follow(self.watches, watch, request))
 
     def _resubscribe(self, watch: Watch, request: Request) -> None:
         if not request.names and not request.unsubscribe:
@@ -319,7 +304,7 @@ class DeltaSession(Session):
         watch.asked = watch.asked | asked if watch.asked else intern_names(asked)
         self.due.add(watch.type_url)
         if self._on_demand:
-            self._follow(watch, request)
+            self.due.update(on_demand.follow(self.watches, watch, request))
 
     def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
         extra = watch.asked | watch.owed if watch.owed else watch.asked
@@ -346,11 +331,9 @@ class DeltaSession(Session):
         return self._send(watch, target, difference, now)
 
     def _note_routes(self, routes: ResourceSet) -> None:
-        """These routes are being sent. Envoy may have lost their virtual hosts, and waits for a first one."""
         hosts = self.watches.get(VIRTUAL_HOST)
         if hosts is not None:
-            known = hosts.sent.names if hosts.sent is not None else hosts.held.of if hosts.held is not None else ()
-            hosts.asked = hosts.asked.union(name for name in known if name.partition("/")[0] in routes)
+            on_demand.ask_for_hosts(hosts, routes)
             if VIRTUAL_HOST not in self._steps:
                 self.due.add(VIRTUAL_HOST)
 
