@@ -145,10 +145,11 @@ def has_followed(mesh: Mesh, server: GoldenServer, case: golden.Case) -> bool:
     """Whether the engine has what the server has: nothing older, nothing more."""
     cluster, db = mesh.plane.control_plane.cluster, mesh.plane.control_plane.engine
     assert cluster is not None
-    kinds = {key.kind for key in server.revisions}
+    kinds = {key.kind for key in (*server.revisions, *server.gone)}
     held = {key_of(kind, one): one for kind in kinds for one in cluster.source.of_kind(kind)}
     return (
-        all(int(cluster.source.resource_version(key) or 0) >= at for key, at in server.revisions.items())
+        held.keys().isdisjoint(server.gone)
+        and all(int(cluster.source.resource_version(key) or 0) >= at for key, at in server.revisions.items())
         and all(db.peek(key) is one for key, one in held.items())
         and {key for kind in kinds for key in db.keys(kind)} == held.keys()
         and db.peek(MESH) == merge_mesh_config(case.mesh)[0]

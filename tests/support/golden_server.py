@@ -48,10 +48,13 @@ class GoldenServer:
         """What admission said against objects of the case, which the server has all the same, by their names."""
         self.revisions: dict[Key, int] = {}
         """From which revision on each object is what the case wants."""
+        self.gone: set[Key] = set()
+        """What the case before had."""
 
     def hold(self, case: golden.Case) -> None:
         """Have what the case has, and nothing of any other."""
         wanted = {path(document): document for document in (_mesh(case), *case.objects)}
+        self.gone.clear()
         for at in [at for at in self._has if at not in wanted]:
             self._remove(at)
         changed = [document for at, document in wanted.items() if self._has.get(at) != document]
@@ -64,6 +67,7 @@ class GoldenServer:
         self.bed.call("DELETE", f"{at}?gracePeriodSeconds=0", token=self._token)
         key = key_of(self._has.pop(at))
         del self.revisions[key]
+        self.gone.add(key)
         self.refused.pop(str(key), None)
 
     def _apply(self, document: Document) -> None:
