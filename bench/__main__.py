@@ -1,17 +1,21 @@
-"""`python -m bench [targets|compile|cases|cli|kube] [--services N] [--pods N] [--namespaces N] [--json FILE]`.
+"""`python -m bench [WHAT] [--services N] [--pods N] [--namespaces N] [--json FILE]`.
 
 Everything is measured on a generated mesh. `targets` (the default) holds a running control plane and its simulated
 sidecars against the targets of docs/performance.md; `compile` compiles and changes the mesh in this process; `cases`
 compiles small meshes of one kind each; `cli` runs commands over the mesh as files; `kube` runs a control plane over a
-real API server that has it (`--services 2000 --pods 5` are 10,000 pods).
+real API server that has it (`--services 2000 --pods 5` are 10,000 pods). `soak` disturbs a control plane and its
+proxies for `--minutes`; `faults` does what may go wrong around them. Both end with 1 where something is not as it
+should be.
 """
 
 import argparse
 import pathlib
+import sys
+from collections.abc import Callable
 
 import msgspec
 
-from bench import cases, figures, plot, targets
+from bench import cases, fault_cases, faults, figures, plot, soak, targets
 from bench import cli as cli_bench
 from bench import compile as compile_bench
 from bench import kube as kube_bench
@@ -21,22 +25,29 @@ from bench.subjects import Commands, Folder, Place
 def main() -> None:
     """Run the benchmarks and print their tables."""
     options = _parser().parse_args()
-    ways = {"targets": _targets, "compile": _compile, "cases": _cases, "cli": _run_commands, "kube": _follow}
-    found: object = ways[options.what](options)
+    if options.what == "faults":
+        faults.enter_namespaces(sys.argv[1:])
+    found: object = _WAYS[options.what](options)
     if options.json is not None:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
+    if isinstance(found, soak.Summary | faults.Matrix) and not found.is_fine:
+        raise SystemExit(1)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["targets", "compile", "cases", "cli", "kube"], default="targets")
+    parser.add_argument("what", nargs="?", choices=list(_WAYS), default="targets")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each row or command")
     parser.add_argument("--services", type=int, default=500)
     parser.add_argument("--pods", type=int, default=2)
     parser.add_argument("--namespaces", type=int, default=25)
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
+    parser.add_argument("--proxies", type=int, help="1000 for targets, 500 for soak, 40 for faults")
+    of_endurance = parser.add_argument_group("soak, faults")
+    of_endurance.add_argument("--minutes", type=float, default=20.0)
+    of_endurance.add_argument("--seed", type=int, default=1)
+    of_endurance.add_argument("--only", action="append", metavar="FAULT", help="this fault; may be repeated")
     of_targets = parser.add_argument_group("targets")
-    of_targets.add_argument("--proxies", type=int, default=1000)
     of_targets.add_argument("--at-once", type=int, default=20, help="proxies that wait for a first config together")
     of_targets.add_argument("--dialect", choices=["istio", "envoy"], default="istio")
     of_targets.add_argument("--rows", default=",".join(targets.ROWS), help="of %(default)s")
@@ -62,7 +73,7 @@ def _targets(options: argparse.Namespace) -> list[figures.Figure]:
         services=options.services,
         pods=options.pods,
         namespaces=options.namespaces,
-        proxies=options.proxies,
+        proxies=options.proxies or 1000,
         dialect=options.dialect,
         rows=rows,
         repeat=options.repeat,
@@ -125,6 +136,29 @@ def _cases(options: argparse.Namespace) -> list[cases.Cost]:
     costs = cases.run(options.repeat)
     cases.print_table(costs, options.repeat)
     return costs
+
+
+def _soak(options: argparse.Namespace) -> soak.Summary:
+    summary = soak.run(options.minutes, options.proxies or 500, options.seed)
+    soak.print_summary(summary)
+    return summary
+
+
+def _faults(options: argparse.Namespace) -> faults.Matrix:
+    matrix = faults.run(fault_cases.find(options.only or ()), options.proxies or 40)
+    faults.print_table(matrix)
+    return matrix
+
+
+_WAYS: dict[str, Callable[[argparse.Namespace], object]] = {
+    "targets": _targets,
+    "compile": _compile,
+    "cases": _cases,
+    "cli": _run_commands,
+    "kube": _follow,
+    "soak": _soak,
+    "faults": _faults,
+}
 
 
 if __name__ == "__main__":

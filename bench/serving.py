@@ -131,6 +131,11 @@ class ControlPlane:
             text: str = answer.read().decode()
         return text
 
+    def metric(self, name: str) -> float:
+        """The sum of a metric's series."""
+        lines = (each for each in self.get("/metrics").splitlines() if each.startswith((f"{name}{{", f"{name} ")))
+        return sum(float(each.rpartition(" ")[2]) for each in lines)
+
     def usage(self) -> Usage:
         """What it has used until now."""
         return measure_usage(self.pid)

@@ -63,6 +63,17 @@ class Sidecars:
         """Wait until everybody has everything once; those who have not."""
         return await self.until(lambda each: each.ready.is_set(), seconds)
 
+    async def come_back(
+        self, some: Collection[Sidecar], seconds: float = 60.0, *, forget: bool = False
+    ) -> list[Sidecar]:
+        """Let some open their streams anew; those who have not after so long."""
+        start = time.monotonic()
+        for sidecar in some:
+            sidecar.reconnect(forget=forget)
+        return await self.until(
+            lambda each: each.opened_at > start and (each.ready.is_set() or not forget), seconds, some
+        )
+
     async def until_quiet(self, quiet: float, seconds: float) -> bool:
         """Wait until nobody has been told anything for `quiet` seconds; whether that came."""
         end = time.monotonic() + seconds
@@ -146,21 +157,11 @@ def probe_documents(marker: str) -> Iterator[dict[str, Any]]:
     yield {"apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": meta, "spec": spec}
 
 
-async def probe(
-    sidecars: Sidecars,
-    marker: str,
-    write: Callable[[dict[str, Any]], None],
-    waiting: Collection[Sidecar],
-    seconds: float,
-) -> float:
-    """Write the probe with a new marker and wait, at most so long, until all of `waiting` have it; when it was written.
-
-    Counters of bytes begin anew.
-    """
+def probe(sidecars: Sidecars, marker: str, write: Callable[[dict[str, Any]], None]) -> float:
+    """Write the probe with a marker that there was not before; when. Who has got it has `reached_at` from then on."""
     for sidecar in sidecars.all:
         sidecar.watch(marker.encode())
     start = time.monotonic()
     for document in probe_documents(marker):
         write(document)
-    await sidecars.until(lambda each: bool(each.reached_at), seconds, waiting)
     return start

@@ -107,6 +107,11 @@ class Summary(msgspec.Struct, kw_only=True):
         p99 = [each.p99 for each in self.samples]
         return statistics.median(p99[:third]), statistics.median(p99[-third:])
 
+    @property
+    def is_fine(self) -> bool:
+        """Nothing is as it must not be."""
+        return not self.faults()
+
     def faults(self) -> list[str]:
         """What must not be."""
         before, after = self.memory()
@@ -182,8 +187,8 @@ class Soak:
             sidecar.rejects.clear()
             sidecar.reading.set()
         self._write(_LAST)
-        await sidecars.probe(proxies, "last", self._write, proxies.all, 120)
-        return [each for each in proxies.all if not each.reached_at]
+        sidecars.probe(proxies, "last", self._write)
+        return await proxies.until(lambda each: bool(each.reached_at), 120)
 
     # -- disturbances ---------------------------------------------------------------------------------------------
 
@@ -232,7 +237,8 @@ class Soak:
             self._count_bytes(proxies)
             self._sulked = set(self._sulking)
             listening = [each for each in proxies.all if each not in self._sulking]
-            written = await sidecars.probe(proxies, f"probe-{number}", self._write, listening, _PROBE_SECONDS)
+            written = sidecars.probe(proxies, f"probe-{number}", self._write)
+            await proxies.until(lambda each: bool(each.reached_at) or each in self._sulked, _PROBE_SECONDS, listening)
             heard = [each for each in listening if each not in self._sulked]
             sample = Sample(
                 at=time.monotonic() - start,
@@ -253,8 +259,8 @@ class Soak:
             proxies=len(self._nodes),
             events=dict(sorted(self._events.items())),
             samples=self._samples,
-            pushes=int(_metric(plane, "pilot_xds_pushes")),
-            internal_errors=int(_metric(plane, "pilot_total_xds_internal_errors")),
+            pushes=int(plane.metric("pilot_xds_pushes")),
+            internal_errors=int(plane.metric("pilot_total_xds_internal_errors")),
             megabytes=self._bytes / 1e6,
             unwanted_ends=sum(each.failures for each in proxies.all),
         )
@@ -262,14 +268,8 @@ class Soak:
 
 def _measure(plane: serving.ControlPlane) -> dict[str, Any]:
     usage = plane.usage()
-    streams = int(_metric(plane, "pilot_xds"))
+    streams = int(plane.metric("pilot_xds"))
     return {"resident_mb": usage.resident_kb / 1024, "cpu_seconds": usage.cpu_seconds, "streams": streams}
-
-
-def _metric(plane: serving.ControlPlane, name: str) -> float:
-    """The sum of a metric's series."""
-    lines = plane.get("/metrics").splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name}{{", f"{name} ")))
 
 
 _META = {"name": "last", "namespace": edits.SEEN_BY_ALL}
