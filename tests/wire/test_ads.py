@@ -85,7 +85,7 @@ async def test_routes_wait_for_new_clusters_but_not_for_ever(delta):
             await client.read_nothing(0.3)
             if accepts:
                 await client.ack(clusters)
-            assert (await client.read_acked(2.0)).type_url == ROUTE
+            assert (await client.read_acked()).type_url == ROUTE
 
 
 async def test_a_removed_cluster_leaves_after_the_route_that_used_it():
@@ -100,11 +100,11 @@ async def test_a_removed_cluster_leaves_after_the_route_that_used_it():
 
 @both
 async def test_a_first_configuration_does_not_wait_for_quiet(delta):
-    async with serve(MESH, push=Push(debounce_after=60, debounce_max=60)) as serving:
+    async with serve(MESH, push=Push(debounce_after=600, debounce_max=600)) as serving:
         serving.set(CLUSTER, "c", "1")
         async with Client(serving.target, delta=delta) as client:
             await client.subscribe(CLUSTER)
-            assert (await client.read(1.0)).names == ["a", "b"]
+            assert (await client.read()).names == ["a", "b"]
 
 
 async def test_reconnecting_sends_only_what_differs():

@@ -40,5 +40,5 @@ async def _held(target: str, node: dict[str, Any], told: dict[str, Any], *, delt
         for type_url, names in asked:
             if names or type_url in (CLUSTER, LISTENER):
                 await client.subscribe(type_url, *names)
-                await client.read_acked(within=20)
+                await client.read_acked()
         return {type_url: dict(held) for type_url, held in client.held.items()}

@@ -59,8 +59,8 @@ async def test_a_machine_is_an_endpoint_while_it_is_connected(plane):
             await vm.subscribe(CLUSTER)
             # Its first configuration is whole.
             assert "inbound|9080||" in (await vm.read_acked()).names
-            assert addresses(await watching.read_acked(20), NAME) == ["10.9.8.7"]
-        assert addresses(await watching.read_acked(20), NAME) == []
+            assert addresses(await watching.read_acked(), NAME) == ["10.9.8.7"]
+        assert addresses(await watching.read_acked(), NAME) == []
     assert plane.control_plane.engine.peek(KEY) is None
 
 
@@ -72,9 +72,9 @@ async def test_a_machine_that_is_probed_serves_only_while_it_is_healthy(plane):
             await vm.subscribe(CLUSTER)
             await vm.read_acked()
             await say_health(vm)
-            assert addresses(await watching.read_acked(20), NAME) == ["10.9.8.7"]
+            assert addresses(await watching.read_acked(), NAME) == ["10.9.8.7"]
             await say_health(vm, "down")
-            assert addresses(await watching.read_acked(20), NAME) == []
+            assert addresses(await watching.read_acked(), NAME) == []
 
 
 @pytest.mark.parametrize(

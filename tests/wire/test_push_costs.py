@@ -165,17 +165,23 @@ async def top(plane: Plane, *arguments: str) -> str:
 
 
 async def told(clients: Sequence[Client], quiet: float = 0.5) -> list[list[Answer]]:
-    """What each client reads until it is told nothing more."""
+    """What each client reads, from the first that is told anything until none is told more."""
+    found: list[list[Answer]] = [[] for _ in clients]
 
-    async def read(client: Client) -> list[Answer]:
-        found = []
+    async def read(client: Client, answers: list[Answer]) -> None:
         while True:
-            try:
-                found.append(await client.read_acked(within=quiet))
-            except TimeoutError:
-                return found
+            answers.append(await client.read_acked(within=600.0))
 
-    return list(await asyncio.gather(*map(read, clients)))
+    async with asyncio.TaskGroup() as tasks:
+        reading = [tasks.create_task(read(*each)) for each in zip(clients, found, strict=True)]
+        await eventually(lambda: any(found))
+        before = 0
+        while (count := sum(map(len, found))) > before:
+            before = count
+            await asyncio.sleep(quiet)
+        for task in reading:
+            task.cancel()
+    return found
 
 
 async def test_a_virtual_services_edit_is_told_by_the_command_with_exact_counts_and_bytes(tmp_path):

@@ -71,7 +71,7 @@ async def test_bytes_are_those_that_are_received(step: str) -> None:
         for url in (CLUSTER, ENDPOINT, LISTENER, ROUTE):
             names = sorted(old.asked.get(url, ()))
             await client.subscribe(url, *names)
-            await client.read_acked(within=20)
+            await client.read_acked()
         for document in meshes.documents(after):
             decoded = decode_object(document)
             serving.discovery.pusher.feed(decoded.key, decoded.object)
@@ -79,7 +79,7 @@ async def test_bytes_are_those_that_are_received(step: str) -> None:
         gone = old.asked[ENDPOINT]
         while True:
             try:
-                answer = await client.read_acked(within=1.0)
+                answer = await client.read_acked(within=1.0 if received else 60.0)
             except TimeoutError:
                 break
             received += answer.size - len(answer.nonce) - 2
