@@ -3,7 +3,8 @@
 Everything is measured on a generated mesh. `targets` (the default) holds a running control plane and its simulated
 sidecars against the targets of docs/performance.md; `compile` compiles and changes the mesh in this process; `cases`
 compiles small meshes of one kind each; `cli` runs commands over the mesh as files; `kube` runs a control plane over a
-real API server that has it (`--services 2000 --pods 5` are 10,000 pods). `soak` disturbs a control plane and its
+real API server that has it (`--services 2000 --pods 5` are 10,000 pods); `ondemand` compares two real sidecars of a
+local mesh, of which one knows hosts on demand (docs/on-demand.md, as root). `soak` disturbs a control plane and its
 proxies for `--minutes`; `faults` does what may go wrong around them. Both end with 1 where something is not as it
 should be.
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench import cases, fault_cases, faults, figures, plot, soak, targets
+from bench import cases, fault_cases, faults, figures, on_demand, plot, soak, targets
 from bench import cli as cli_bench
 from bench import compile as compile_bench
 from bench import kube as kube_bench
@@ -110,6 +111,12 @@ def _other(options: argparse.Namespace) -> targets.Other | None:
     return targets.Other(target=options.against, pid=options.pid, place=place)
 
 
+def _compare_sidecars(options: argparse.Namespace) -> list[on_demand.Sidecar]:
+    found = on_demand.run(options.services)
+    on_demand.print_table(found, options.services)
+    return found
+
+
 def _run_commands(options: argparse.Namespace) -> list[cli_bench.Cost]:
     costs = cli_bench.run(options.services, options.pods, options.namespaces, options.repeat)
     cli_bench.print_table(costs, f"{options.services} services as files", options.repeat)
@@ -156,6 +163,7 @@ _WAYS: dict[str, Callable[[argparse.Namespace], object]] = {
     "cases": _cases,
     "cli": _run_commands,
     "kube": _follow,
+    "ondemand": _compare_sidecars,
     "soak": _soak,
     "faults": _faults,
 }
