@@ -1,9 +1,13 @@
 """How attempts of a probe add up to a state, and which port they go to."""
 
+import asyncio
+
+import grpc
+import grpc.aio
 import pytest
 
-from mizzen.api.kube.pods import Container, ContainerPort, Probe
-from mizzen.local.pods.probes import Verdict, interval, resolve_port
+from mizzen.api.kube.pods import Container, ContainerPort, GRPCAction, Probe
+from mizzen.local.pods.probes import Verdict, check, interval, resolve_port
 
 
 def test_one_success_is_enough_and_three_failures_are_needed_by_default():
@@ -40,3 +44,30 @@ def test_ports_resolve_by_number_name_and_spelt_number():
     assert [resolve_port(port, container) for port in (80, "web", "8080")] == [80, 9200, 8080]
     with pytest.raises(ValueError, match="grpc"):
         resolve_port("grpc", container)
+
+
+async def run_nothing(command):
+    """No probe here runs a command."""
+    raise AssertionError(command)
+
+
+async def test_every_probe_by_grpc_connects_anew():
+    peers = set()
+    both = asyncio.Barrier(2)
+
+    async def answer(_, context):
+        peers.add(context.peer())
+        await both.wait()
+        return b"\x08\x01"
+
+    server = grpc.aio.server()
+    methods = {"Check": grpc.unary_unary_rpc_method_handler(answer)}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("grpc.health.v1.Health", methods)])
+    probe = Probe(grpc=GRPCAction(port=server.add_insecure_port("127.0.0.1:0")), timeout_seconds=60)
+    await server.start()
+    try:
+        probing = (check(probe, Container(name="app"), "127.0.0.1", run_nothing) for _ in range(2))
+        assert await asyncio.gather(*probing) == [True, True]
+    finally:
+        await server.stop(None)
+    assert len(peers) == 2

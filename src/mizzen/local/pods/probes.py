@@ -22,6 +22,7 @@ Execute = Callable[[tuple[str, ...]], Awaitable[int]]
 _USER_AGENT = "kube-probe/1.30"
 _STATUS_LINE_BYTES = 1024
 _GRPC_SERVING = b"\x08\x01"
+_OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
 
 
 class Verdict(msgspec.Struct, kw_only=True):
@@ -96,11 +97,11 @@ async def _http(action: HTTPGetAction, container: Container, address: str) -> bo
 
 
 async def _grpc(action: GRPCAction, address: str) -> bool:
-    """One call of the health service; its two messages are small enough to be spelt out."""
+    """One call of the health service, on a connection of its own; its two messages are small enough to be spelt out."""
     import grpc.aio
 
     name = action.service.encode()
-    async with grpc.aio.insecure_channel(f"{address}:{action.port}") as channel:
+    async with grpc.aio.insecure_channel(f"{address}:{action.port}", options=_OWN_CONNECTION) as channel:
         call: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
         try:
             reply: bytes = await call(bytes((0x0A, len(name))) + name if name else b"")
