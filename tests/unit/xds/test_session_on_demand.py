@@ -3,8 +3,12 @@
 In this mesh every virtual host `PORT/HOST` needs the cluster `HOST`, whose endpoints have its name too.
 """
 
+from collections import deque
+
 import pytest
 from ads_model import Said, resource, say_due
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST, ResourceSet
 from mizzen.xds.requests import Request
@@ -161,3 +165,105 @@ def test_others_are_asked_for_everything():
     ask(plain, CLUSTER)
     ask(plain, ROUTE, "80")
     assert plain.watches[CLUSTER].asks == (None,)
+
+
+# -- any order of events ----------------------------------------------------------------------------------------------
+
+
+class Envoy:
+    """A client as Envoy is: it acknowledges new clusters once their endpoints came, and never routes into the void."""
+
+    def __init__(self, mesh: Hosts) -> None:
+        self.mesh = mesh
+        self.held: dict[str, dict[str, str]] = {type_url: {} for type_url in TYPES}
+        self.asked: set[str] = set()
+        self.assigned: set[str] = set()
+        self.working: set[str] = set()
+        self.connect()
+
+    def connect(self) -> None:
+        """A new stream: what was under way is lost."""
+        self.session = DeltaSession(Responses(), TYPES, "t/", on_demand=True)
+        self.to_server: deque[Request] = deque()
+        self.to_client: deque[Said] = deque()
+        self.unready: list[tuple[str, set[str]]] = []
+        endpoints = set(self.held[CLUSTER])
+        for type_url, names in ((CLUSTER, set()), (ENDPOINT, endpoints), (LISTENER, set()), (ROUTE, {"80"})):
+            self.send(type_url, *names, initial_versions=self.versions(type_url))
+        star = {"*"} if self.asked else set()
+        self.send(VIRTUAL_HOST, *star, *self.asked, initial_versions=self.versions(VIRTUAL_HOST))
+
+    def versions(self, type_url: str) -> dict[str, str]:
+        held = self.held[type_url].items()
+        return {name: resource(type_url, name, text).version for name, text in held}
+
+    def send(self, type_url: str, *names: str, **more) -> None:
+        self.to_server.append(Request(type_url=type_url, names=tuple(names), **more))
+
+    def ask(self, host: str) -> None:
+        self.asked.add(host)
+        self.send(VIRTUAL_HOST, host)
+
+    def serve(self) -> None:
+        self.to_client.extend(say_due(self.session, self.mesh))
+
+    def take(self) -> None:
+        """One response."""
+        if not self.to_client:
+            return
+        said = self.to_client.popleft()
+        held = self.held[said.type_url]
+        new = said.contents.keys() - held.keys()
+        held.update(said.contents)
+        for name in said.removed:
+            held.pop(name, None)
+        if said.type_url == CLUSTER:
+            self.assigned -= said.contents.keys()
+            self.working -= set(said.removed)
+            if new or said.removed:
+                self.to_server.append(Request(type_url=ENDPOINT, names=tuple(new), unsubscribe=tuple(said.removed)))
+            self.unready.append((said.nonce, set(said.contents)))
+        elif said.type_url == ENDPOINT:
+            self.assigned |= said.contents.keys()
+            self.working |= said.contents.keys() & self.held[CLUSTER].keys()
+            self.send(ENDPOINT, nonce=said.nonce)
+        else:
+            self.send(said.type_url, nonce=said.nonce)
+        while self.unready and self.unready[0][1] & self.held[CLUSTER].keys() <= self.assigned:
+            self.send(CLUSTER, nonce=self.unready.pop(0)[0])
+        missing = {text for name, text in self.held[VIRTUAL_HOST].items() if name != "80/_"} - self.working
+        assert not missing, f"routes lead to {missing}"
+
+    def settle(self) -> None:
+        while self.to_server or self.to_client or self.session.due or self.session.ready:
+            self.hear()
+            self.serve()
+            self.take()
+
+    def hear(self) -> None:
+        if self.to_server:
+            self.session.receive(self.to_server.popleft())
+
+
+HOSTS = ("80/a", "80/b", "80/c")
+EVENTS = st.one_of(
+    st.tuples(st.just("ask"), st.sampled_from(HOSTS)),
+    st.tuples(st.just("move"), st.sampled_from(HOSTS), st.sampled_from("abcd")),
+    *(st.tuples(st.just(each)) for each in ("hear", "serve", "take", "settle", "connect")),
+)
+
+
+@given(st.lists(EVENTS, max_size=40))
+def test_no_route_ever_leads_to_a_cluster_that_is_not_there(events):
+    mesh = Hosts()
+    envoy = Envoy(mesh)
+    for event, *arguments in events:
+        if event == "move":
+            mesh.clusters[arguments[0]] = arguments[1]
+            envoy.session.mark((CLUSTER, VIRTUAL_HOST))
+        else:
+            getattr(envoy, event)(*arguments)
+    envoy.settle()
+    routed = {name: mesh.cluster(name) for name in envoy.asked}
+    assert envoy.held[VIRTUAL_HOST] == {"80/_": "0", **routed}
+    assert envoy.held[CLUSTER].keys() == {"base", *routed.values()}
