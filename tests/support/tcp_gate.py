@@ -13,6 +13,8 @@ class Gate:
     def __init__(self, host: str, port: int) -> None:
         self._target: Target | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -20,6 +22,16 @@ class Gate:
 
     def _call(self, work):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return f"{host}:{port}"
+
+    def hold(self) -> None:
+        """Carry nothing any more, and end nothing: each side only hears no more of the other."""
+        self._loop.call_soon_threadsafe(self._flows.clear)
 
     def lead_to(self, target: Target | None) -> None:
         """Cut what there is; connections that come from now on reach the target."""
@@ -42,22 +54,26 @@ class Gate:
         pair = {writer, far_writer}
         self._writers |= pair
         with contextlib.suppress(OSError):
-            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+            await asyncio.gather(self._copy(reader, far_writer), self._copy(far_reader, writer))
         self._writers -= pair
         for one in pair:
             one.transport.abort()
 
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            await self._flows.wait()
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
     def close(self) -> None:
         """Cut everything and listen no more."""
-        self._server.close()
-        self._call(self._exchange(None))
+        self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(30)
         self._loop.close()
 
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.write_eof()
+    async def _end(self) -> None:
+        self._flows.set()
+        self._server.close()
+        await self._exchange(None)

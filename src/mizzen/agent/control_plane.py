@@ -40,6 +40,7 @@ _OPTIONS: Sequence[tuple[str, Any]] = (
     ("grpc.max_send_message_length", -1),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),  # Else a minute, whatever the one above says.
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.min_reconnect_backoff_ms", 5_000),  # Also how long one attempt to connect may take.
     ("grpc.enable_retries", 0),

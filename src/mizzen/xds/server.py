@@ -52,6 +52,8 @@ def _options(settings: settings_module.Xds) -> list[tuple[str, int]]:
         ("grpc.max_send_message_length", -1),
         ("grpc.keepalive_time_ms", interval),
         ("grpc.keepalive_timeout_ms", int(settings.keepalive_timeout * 1000)),
+        # Else the answer to a ping is waited for for a minute, whatever the timeout is.
+        ("grpc.http2.ping_timeout_ms", int(settings.keepalive_timeout * 1000)),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.http2.min_ping_interval_without_data_ms", interval // 2),
