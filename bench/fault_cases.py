@@ -428,7 +428,7 @@ MATRIX: tuple[Fault, ...] = (
 
 def find(names: Collection[str]) -> list[Fault]:
     """The faults of these names; all for none."""
-    unknown = set(names) - {fault.name for fault in MATRIX}
-    if unknown:
-        raise SystemExit(f"no such fault: {', '.join(sorted(unknown))}")
+    known = [fault.name for fault in MATRIX]
+    if unknown := set(names).difference(known):
+        raise SystemExit(f"no such fault: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     return [fault for fault in MATRIX if not names or fault.name in names]
