@@ -1,5 +1,8 @@
 """Our metrics that are Istio's have exactly Istio's names, kinds and labels, and those that are not have our name."""
 
+import pathlib
+import re
+
 import prometheus_client
 from istio_metrics import METRICS, Metric
 
@@ -40,3 +43,19 @@ def test_no_counter_is_exposed_under_another_name() -> None:
     told = {line.partition("{")[0].partition(" ")[0] for line in observe.render_metrics().decode().splitlines()}
     assert told & {f"{name}_total" for name in names} == set()
     assert len(told & names) > 10
+
+
+def _names(rows: list[str], column: int) -> set[str]:
+    return {name for row in rows for name in re.findall(r"`(\w+)[`{]", row.split("|")[column])}
+
+
+def test_what_istios_control_plane_has_is_here_or_the_page_says_why_not() -> None:
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    here, absent = ([line for line in part.splitlines() if line.startswith("| `")] for part in page.split("not here\n"))
+    found = {name for name in registered() if name in METRICS}
+    missing = {name for name in METRICS.keys() - found if not name.startswith("istio_agent_")}
+    assert _names(absent, 1) == missing
+    assert all(row.split("|")[2].strip() for row in absent)
+    assert _names(here, 1) <= registered().keys()
+    of_serving = {name for name in found if name.startswith(("pilot_xds", "pilot_push", "pilot_proxy", "xds_cache"))}
+    assert of_serving <= _names(here, 1)

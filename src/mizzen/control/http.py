@@ -9,7 +9,7 @@ import asyncio
 import ipaddress
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -34,18 +34,21 @@ class Pages:
         config: settings.Http,
         release: Release,
         is_ready: Callable[[], bool],
+        refresh: Callable[[], Awaitable[None]],
     ) -> None:
+        """`refresh` brings those metrics up to date that are worked out only when somebody asks."""
         self._console = console
         self._access = access
         self._authenticator = authenticator
         self._config = config
         self._release = release
         self._is_ready = is_ready
+        self._refresh = refresh
 
     def monitoring(self) -> web.Application:
         """What the monitoring port serves."""
         application = web.Application()
-        application.router.add_get("/metrics", _metrics)
+        application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/version", self._version)
         application.router.add_get("/ready", self._ready)
         self._add_debug(application)
@@ -63,6 +66,11 @@ class Pages:
         for path in ("/debug", "/debug/"):
             application.router.add_get(path, self._index)
         application.router.add_get("/debug/{page}", self._debug)
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        await self._refresh()
+        body = await asyncio.to_thread(observe.render_metrics)
+        return web.Response(body=body, headers={"Content-Type": observe.METRICS_CONTENT_TYPE})
 
     async def _ready(self, _: web.Request) -> web.Response:
         return web.Response(status=200 if self._is_ready() else 503)
@@ -115,11 +123,6 @@ def _is_called_local(host: str | None) -> bool:
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     name = name.strip("[]").lower()
     return name == "localhost" or name.endswith(".localhost") or _is_local(name)
-
-
-async def _metrics(_: web.Request) -> web.Response:
-    body = await asyncio.to_thread(observe.render_metrics)
-    return web.Response(body=body, headers={"Content-Type": observe.METRICS_CONTENT_TYPE})
 
 
 class Server:

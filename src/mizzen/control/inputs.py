@@ -31,6 +31,9 @@ _OBJECTS = observe.Gauge(
     "Objects by kind: without a reason those that are wholly in force, else those that for this reason are not.",
     ("kind", "reason"),
 )
+_REJECTED = observe.Counter(
+    "pilot_total_rejected_configs", "How often a Gateway came to be not wholly in force.", ("type", "name")
+)
 
 _REASONS = {
     "Endpoints": "endpoint",
@@ -175,6 +178,7 @@ def _tell(before: Sequence[Finding], now: Sequence[Finding]) -> None:
     """Log what is new, and what is gone; that it has moved within its file is no news."""
     known, held = set(map(_identity, before)), set(map(_identity, now))
     new = [finding for finding in now if _identity(finding) not in known]
+    _count_rejected(new)
     gone = [finding for finding in before if _identity(finding) not in held]
     for finding in new[:_SHOWN_AT_START]:
         _log.log(observe.LEVELS[finding.problem.level], "%s", finding)
@@ -184,6 +188,13 @@ def _tell(before: Sequence[Finding], now: Sequence[Finding]) -> None:
         _log.info("no longer: %s", finding)
     if len(gone) > _SHOWN_AT_START:
         _log.info("and %d more no longer hold", len(gone) - _SHOWN_AT_START)
+
+
+def _count_rejected(new: Iterable[Finding]) -> None:
+    rejected = {finding.problem.key for finding in new if finding.problem.level == "error"}
+    for key in rejected:
+        if key is not None and key.kind in ("Gateway", "KubernetesGateway"):
+            _REJECTED.labels("gateway", f"{key.namespace}/{key.name}").inc()
 
 
 def _count(findings: Iterable[Finding]) -> None:

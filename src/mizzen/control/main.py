@@ -36,6 +36,7 @@ from mizzen.control.issuing import build_certificate_service
 from mizzen.control.machines.entries import Entries, KubeEntries, OwnEntries
 from mizzen.control.machines.registrar import Registrar
 from mizzen.control.mesh import MeshSettings
+from mizzen.control.mesh_state import MeshState
 from mizzen.control.options import Options
 from mizzen.control.peer_records import PeerRecords
 from mizzen.control.ports import Ports
@@ -61,6 +62,7 @@ _LAG = observe.Histogram(
 _BUILD = observe.Gauge("istio_build", "The build that runs.", ("component", "tag"))
 _INFO = observe.Gauge("pilot_info", "The version that runs.", ("version",))
 _UPTIME = observe.Gauge("istiod_uptime_seconds", "Seconds since the start.")
+_CLUSTERS = observe.Gauge("istiod_managed_clusters", "Clusters whose objects are read.", ("cluster_type",))
 
 TYPES = (
     resource.CLUSTER,
@@ -109,6 +111,8 @@ class ControlPlane:
         issuer = callers.load_issuer(config, clock)
         access = options.kubernetes
         self.cluster = Cluster(access, options, config, self._mesh, clock) if access is not None else None
+        _CLUSTERS.labels("local").set(self.cluster is not None)
+        _CLUSTERS.labels("remote").set(0)
         reviews = self.cluster.token_reviews if self.cluster else None
         authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier, reviews)
         self._kept_authority = kept_authority or RunningAuthority(
@@ -178,7 +182,8 @@ class ControlPlane:
             administrate=config.http.unsafe_administration,
         )
         self.discovery.console = DebugStreams(console, connections, access, release.identifier)
-        return http.Pages(console, access, authenticator, config.http, release, self.is_ready)
+        refresh = MeshState(self.engine, connections, self.discovery.responses).refresh
+        return http.Pages(console, access, authenticator, config.http, release, self.is_ready, refresh)
 
     def _open_registrar(self) -> Registrar:
         """Register workloads outside Kubernetes: in the cluster, else among the objects of this process."""

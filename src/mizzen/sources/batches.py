@@ -8,7 +8,19 @@ from mizzen import observe
 from mizzen.api.meta import Key, Object
 from mizzen.sources.origins import Finding
 
-_EVENTS = observe.Counter("pilot_k8s_cfg_events", "Changes of objects, by kind.", ("type", "event"))
+_CONFIG_EVENTS = observe.Counter("pilot_k8s_cfg_events", "Changes of objects, by kind.", ("type", "event"))
+_REGISTRY_EVENTS = observe.Counter(
+    "pilot_k8s_reg_events", "Changes of the objects that services and endpoints are made of.", ("type", "event")
+)
+_REGISTRY_TYPES = {
+    "Service": "Services",
+    "EndpointSlice": "EndpointSlice",
+    "Endpoints": "Endpoints",
+    "Pod": "Pods",
+    "Node": "Nodes",
+    "Namespace": "Namespaces",
+}
+"""Kinds of the registry, by the words of Istio."""
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,8 +33,16 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_events(sets: Mapping[Key, Object], removes: Sequence[Key], before: Container[Key]) -> None:
-    """Count a batch under Istio's metric; `before` has the objects known before it."""
+    """Count a batch under Istio's metrics; `before` has the objects known before it."""
     for key in sets:
-        _EVENTS.labels(key.kind, "update" if key in before else "add").inc()
+        _count(key.kind, "update" if key in before else "add")
     for key in removes:
-        _EVENTS.labels(key.kind, "delete").inc()
+        _count(key.kind, "delete")
+
+
+def _count(kind: str, event: str) -> None:
+    word = _REGISTRY_TYPES.get(kind)
+    if word is not None:
+        _REGISTRY_EVENTS.labels(word, event).inc()
+    else:
+        _CONFIG_EVENTS.labels(kind, event).inc()

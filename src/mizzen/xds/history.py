@@ -5,7 +5,7 @@ plane runs. Who is charged how much is `costs`' business.
 """
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 import msgspec
@@ -41,6 +41,8 @@ class History:
     def __init__(self) -> None:
         self.latest: deque[Pushed] = deque(maxlen=_LATEST)
         self.costs = Costs()
+        self.changes: Counter[str] = Counter()
+        """Changes that came in since the start, by reason."""
 
 
 def shown(objects: Iterable[Key]) -> tuple[Key, ...]:

@@ -20,7 +20,7 @@ CONVERGENCE = Histogram(
 QUEUE_TIME = Histogram("pilot_proxy_queue_time", "Seconds from a change to the start of its push.", _QUEUE_BUCKETS)
 DEBOUNCE_TIME = Histogram("pilot_debounce_time", "Seconds from the first change to its commit.", _PUSH_BUCKETS)
 TRIGGERS = Counter("pilot_push_triggers", "Pushes to proxies, by the reason of the change.", ("type",))
-UPDATES = Counter("pilot_inbound_updates", "Changes received from the sources, by reason.", ("type",))
+UPDATES = Counter("pilot_inbound_updates", "Changes received from the sources, by Istio's four types.", ("type",))
 CAUSED_PUSHES = Counter(
     "mizzen_caused_pushes", "Pushes to proxies in which a change of that kind took part.", ("kind", "change", "proxy")
 )
@@ -65,6 +65,16 @@ def count_response(type_url: str, size: int, build_seconds: float, send_seconds:
     series.size.observe(size)
     series.push_time.observe(build_seconds + send_seconds)
     SEND_TIME.observe(send_seconds)
+
+
+_UPDATE_TYPES = {"endpoint": "eds", "service": "svc"}
+_SERVICE_GONE = "svcdelete"
+
+
+def count_update(reason: str, *, is_removal: bool) -> None:
+    """One change of an input was received."""
+    kind = _UPDATE_TYPES.get(reason, "config")
+    UPDATES.labels(_SERVICE_GONE if kind == "svc" and is_removal else kind).inc()
 
 
 class _Largest:

@@ -176,7 +176,8 @@ class Pusher:
         """A source saw that input `key` is now `value` (None: gone). `reason` is a label of pilot_push_triggers."""
         self._changes[key] = value
         self._reasons[reason] += 1
-        metrics.UPDATES.labels(reason).inc()
+        self.history.changes[reason] += 1
+        metrics.count_update(reason, is_removal=value is None)
         self._debounce.add(self._clock())
         self._woken.set()
 

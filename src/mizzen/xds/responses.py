@@ -68,20 +68,28 @@ class _Recent(Generic[K, V]):
         self._limit = limit
         self._total = 0
         self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.hits = self.misses = self.evictions = 0
+        """Since the start."""
 
     def get(self, key: K, make: Callable[[], tuple[V, int]]) -> V:
         """The value under `key`; `make` gives it, with its weight, when it is not there."""
         found = self._values.get(key)
         if found is not None:
             self._values.move_to_end(key)
+            self.hits += 1
             return found[0]
+        self.misses += 1
         value, weight = make()
         self._values[key] = (value, weight)
         self._total += weight
         while self._total > self._limit and len(self._values) > 1:
             _, (_, dropped) = self._values.popitem(last=False)
             self._total -= dropped
+            self.evictions += 1
         return value
+
+    def __len__(self) -> int:
+        return len(self._values)
 
     def items(self) -> list[tuple[K, V]]:
         """Everything kept, the least recently used first."""
@@ -102,6 +110,15 @@ class Kept(NamedTuple):
     names: frozenset[str]
     size: int
     """Bytes of the bodies."""
+
+
+class Use(NamedTuple):
+    """How the bodies that are kept are used."""
+
+    size: int
+    hits: int
+    misses: int
+    evictions: int
 
 
 class Responses:
@@ -173,6 +190,12 @@ class Responses:
             before = found.get(part.type_url, Kept(NO_NAMES, 0))
             found[part.type_url] = Kept(before.names.union(part.iter_names()), before.size + len(body))
         return dict(sorted(found.items()))
+
+    @property
+    def use(self) -> Use:
+        """Bodies kept now; reads and evictions since the start."""
+        bodies = self._bodies
+        return Use(len(bodies), bodies.hits, bodies.misses, bodies.evictions)
 
     def clear(self) -> None:
         """Keep nothing; what is needed again is worked out again."""

@@ -26,11 +26,15 @@ class Tokens:
         return Caller(identities=(token,), method="token")
 
 
+async def refresh() -> None:
+    """Nothing is worked out."""
+
+
 async def limit(identity: str, page: str, scheme: str = "Bearer", *, enforced: bool = True) -> str:
     """What a caller from elsewhere may see."""
     config = settings.Settings(http=settings.Http(debug_authorization=enforced))
     release = Release(version="1", instance="here")
-    pages = Pages(Console({}), Access(config), Tokens(), config.http, release, lambda: True)
+    pages = Pages(Console({}), Access(config), Tokens(), config.http, release, lambda: True, refresh)
     headers = {"Authorization": f"{scheme} {identity}"} if identity else {}
     return await pages.limit(make_mocked_request("GET", "/debug/x", headers=headers), page)
 

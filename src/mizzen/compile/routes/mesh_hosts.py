@@ -90,6 +90,8 @@ def _hosts(
     """Virtual hosts of VirtualServices first, then those of services that none of them took."""
     carried = listed_services(db, client.routes.scope, place.port, place.bind)
     owners = _owners(listener.virtual_services, carried)
+    for host in _listed_again(listener.virtual_services) & carried.keys():
+        observed.observe(db, observed.DUPLICATE_DOMAIN, f"{host}:{place.port}")
     taken: dict[str, set[str]] = {}
     for ref in listener.virtual_services:
         if port not in (0, 80) and not any(_touches(h, carried) for h in ref.hosts):
@@ -106,6 +108,12 @@ def _hosts(
         left.update(_default_hosts(db, client, port, place, group, frozenset(taken.get(group, ()))))
     for host in carried:
         yield from left.get(host, ())
+
+
+def _listed_again(refs: tuple[VirtualServiceRef, ...]) -> set[str]:
+    """The hosts that more than one VirtualService names."""
+    times = Counter(host for ref in refs for host in set(ref.hosts))
+    return {host for host, number in times.items() if number > 1}
 
 
 # -- by VirtualService --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ proxies, the latest pushes, changes and pushes by reason, responses and their by
 process began; the history is bounded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mizzen.control.debug.console import Page, Query, Write
@@ -21,13 +21,13 @@ def page(history: History) -> Page:
     """The page of data."""
 
     def read(_: Query) -> Write:
-        top, latest = history.costs.accounts(_TOP), list(history.latest)
-        return lambda: build_account(top, latest)
+        top, latest, changes = history.costs.accounts(_TOP), list(history.latest), dict(history.changes)
+        return lambda: build_account(top, latest, changes)
 
     return Page("What has caused pushes.", read)
 
 
-def build_account(top: Sequence[Account], latest: Sequence[Pushed]) -> dict[str, Any]:
+def build_account(top: Sequence[Account], latest: Sequence[Pushed], changes: Mapping[str, int]) -> dict[str, Any]:
     """The whole document; it has the same size in every mesh."""
     return {
         "objects": [
@@ -42,7 +42,7 @@ def build_account(top: Sequence[Account], latest: Sequence[Pushed]) -> dict[str,
             for each in top
         ],
         "latest": [_pushed(push) for push in reversed(latest)],
-        "reasons": _reasons(),
+        "reasons": _reasons(changes),
         "types": _types(),
     }
 
@@ -67,12 +67,12 @@ def _pushed(push: Pushed) -> dict[str, Any]:
     }
 
 
-def _reasons() -> list[dict[str, Any]]:
+def _reasons(changes: Mapping[str, int]) -> list[dict[str, Any]]:
     """By reason: changes that came in, and pushes to proxies because of them."""
-    updates, pushes = _by_label(metrics.UPDATES), _by_label(metrics.TRIGGERS)
+    pushes = _by_label(metrics.TRIGGERS)
     found = [
-        {"reason": reason, "changes": int(updates.get(reason, 0)), "pushes": int(pushes.get(reason, 0))}
-        for reason in updates.keys() | pushes.keys()
+        {"reason": reason, "changes": changes.get(reason, 0), "pushes": int(pushes.get(reason, 0))}
+        for reason in changes.keys() | pushes.keys()
     ]
     return sorted(found, key=lambda each: (-each["pushes"], each["reason"]))
 

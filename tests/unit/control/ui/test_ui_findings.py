@@ -64,10 +64,11 @@ def test_pushes_are_told_newest_first_with_their_objects() -> None:
     account = Account(
         object=("MeshConfig", "", "default"), how="updated", changes=1, cost=Cost(3, 700), last=2.0, proxies=()
     )
-    found = build_account([account], pushes)
+    found = build_account([account], pushes, {"config": 7})
     assert [push["number"] for push in found["latest"]] == [2, 1]
     assert found["latest"][0]["objects"] == ["Service shop/cart"]
     assert found["latest"][0]["seconds"] == 0.123
+    assert next(each["changes"] for each in found["reasons"] if each["reason"] == "config") == 7
     assert (found["latest"][0]["at"], found["latest"][0]["bytes"]) == (1.5, 0)
     assert found["objects"] == [
         {"object": "MeshConfig default", "change": "updated", "changes": 1, "pushes": 3, "bytes": 700, "last": 2.0}
