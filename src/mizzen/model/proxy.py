@@ -204,8 +204,10 @@ def _takes_virtual_hosts(node: Mapping[str, Any], text: _Texts) -> bool:
     """Whether virtual hosts on demand were tried with Envoys of this dialect and version."""
     build = node.get("userAgentBuildVersion") or node.get("user_agent_build_version") or {}
     version = build.get("version") or {} if isinstance(build, Mapping) else {}
-    numbers = [version.get(name) or version.get(snake) or 0 for name, snake in _VERSION_NUMBERS]
-    return text("MIZZEN_DIALECT") == "envoy" and tuple(map(int, numbers)) >= _FIRST_ON_DEMAND
+    if text("MIZZEN_DIALECT") != "envoy" or not isinstance(version, Mapping):
+        return False
+    numbers = [version.get(name, version.get(snake)) for name, snake in _VERSION_NUMBERS]
+    return tuple(number if isinstance(number, int) else 0 for number in numbers) >= _FIRST_ON_DEMAND
 
 
 def _addresses(node_id: str, listed: str, from_id: str) -> tuple[str, ...]:

@@ -307,7 +307,9 @@ class DeltaSession(Session):
             self.due.update(on_demand.follow(self.watches, watch, request))
 
     def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
-        extra = watch.asked | watch.owed if watch.owed else watch.asked
+        # A request may wait for a virtual host: one that was rejected does not take it along.
+        apart = watch.type_url == VIRTUAL_HOST and watch.asked
+        extra = watch.asked | watch.owed if watch.owed and not apart else watch.asked
         late = self._leaving.pop(watch.type_url, None)
         if late is not None:
             extra = extra | late.names
@@ -322,7 +324,7 @@ class DeltaSession(Session):
         if not difference and not watch.must_answer:
             watch.settle(target)
             return None
-        watch.asked = watch.owed = NO_NAMES
+        watch.asked, watch.owed = NO_NAMES, watch.owed - extra if apart else NO_NAMES
         watch.held = None
         if watch.type_url == CLUSTER:
             self._note_clusters(watch, difference.upserts)

@@ -123,3 +123,9 @@ def test_on_demand_needs_an_envoy_that_can(
     asked = {"MIZZEN_DIALECT": "envoy", "MIZZEN_ON_DEMAND": "true", **metadata}
     read = parse_node({"id": node_id, "metadata": asked, "userAgentBuildVersion": build})
     assert read.on_demand is expected
+
+
+@pytest.mark.parametrize("build", ["1.40", {"version": "1.40"}, {"version": {"majorNumber": "1", "minorNumber": "40"}}])
+def test_an_unreadable_version_of_envoy_is_not_on_demand(build: object) -> None:
+    asked = {"MIZZEN_DIALECT": "envoy", "MIZZEN_ON_DEMAND": "true"}
+    assert not parse_node({"id": NODE["id"], "metadata": asked, "userAgentBuildVersion": build}).on_demand

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST, ResourceSet
-from mizzen.xds.requests import Request
+from mizzen.xds.requests import Rejection, Request
 from mizzen.xds.responses import Responses
 from mizzen.xds.session import DeltaSession
 from mizzen.xds.watch import Watch
@@ -158,6 +158,17 @@ def test_who_comes_back_keeps_its_clusters_until_it_has_named_its_hosts(session,
     ask(again, ROUTE, "80")
     ask(again, VIRTUAL_HOST, "*", "80/cart", initial_versions=versions[VIRTUAL_HOST])
     assert accept_all(again, mesh) == ["rds 80", "vhds 80/_ 80/cart -80/gone", "cds -gone"]
+
+
+def test_a_host_that_is_rejected_takes_no_other_along(session, mesh):
+    settle(session, mesh)
+    ask(session, VIRTUAL_HOST, "80/base")
+    (bad,) = say_due(session, mesh)
+    session.receive(Request(type_url=VIRTUAL_HOST, nonce=bad.nonce, rejection=Rejection(code=13, message="no")))
+    mesh.clusters["80/good"] = "base"
+    ask(session, VIRTUAL_HOST, "80/good")
+    assert accept_all(session, mesh) == ["vhds 80/good"]
+    assert session.watches[VIRTUAL_HOST].rejection is not None
 
 
 def test_others_are_asked_for_everything():
