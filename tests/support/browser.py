@@ -72,7 +72,7 @@ class Browser:
         )
         return list(found)
 
-    async def until(self, selector: str, holds: Callable[[str], object], seconds: float = 30.0) -> str:
+    async def until(self, selector: str, holds: Callable[[str], object], seconds: float = 60.0) -> str:
         """Wait for the text of an element; fails with what it was at last."""
         end = asyncio.get_running_loop().time() + seconds
         while not holds(seen := await self.text(selector)):
