@@ -35,10 +35,12 @@ _OPTIONS = (
     ("grpc.ssl_target_name_override", _SERVER),
 )
 _MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
-_KEPT_CONTENTS = 256
+_KEPT_CONTENTS, _KEPT_RESOURCES = 256, 1 << 14
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 _discovery_v3 = protos.package("envoy.service.discovery.v3")
+_cluster_v3 = protos.package("envoy.config.cluster.v3")
+_listener_v3 = protos.package("envoy.config.listener.v3")
 _core_v3 = protos.package("envoy.config.core.v3")
 
 Names = frozenset[str]
@@ -64,24 +66,26 @@ class Contents:
     def __init__(self, response: Any) -> None:
         self.type_url: str = response.type_url
         asks = _ASKS.get(self.type_url, _ask_nothing)
-        self.resources = {each.name: (each.version, asks(each)) for each in response.resources}
+        self.resources = {each.name: (each.version, asks(each.resource.value)) for each in response.resources}
         """Version of each, and the names that it makes Envoy ask for."""
         self.removed: tuple[str, ...] = tuple(response.removed_resources)
 
 
-def _ask_nothing(_: Any) -> Names:
+def _ask_nothing(_: bytes) -> Names:
     return _NO_NAMES
 
 
-def _asks_of_cluster(resource: Any) -> Names:
-    cluster: Any = protos.unpack(resource.resource)
+@functools.lru_cache(maxsize=_KEPT_RESOURCES)
+def _asks_of_cluster(value: bytes) -> Names:
+    cluster: Any = _cluster_v3.Cluster.FromString(value)
     if not cluster.HasField("eds_cluster_config"):
         return _NO_NAMES
     return frozenset((cluster.eds_cluster_config.service_name or cluster.name,))
 
 
-def _asks_of_listener(resource: Any) -> Names:
-    listener: Any = protos.unpack(resource.resource)
+@functools.lru_cache(maxsize=_KEPT_RESOURCES)
+def _asks_of_listener(value: bytes) -> Names:
+    listener: Any = _listener_v3.Listener.FromString(value)
     chains = [*listener.filter_chains]
     if listener.HasField("default_filter_chain"):
         chains.append(listener.default_filter_chain)
@@ -97,7 +101,7 @@ class Reader:
     """Looks into responses, into equal ones only once."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[int, int], Contents] = OrderedDict()
+        self._seen: OrderedDict[tuple[int, int, int], Contents] = OrderedDict()
         self.nothing = Held({})
         """What a sidecar that has just started holds."""
 
@@ -105,8 +109,8 @@ class Reader:
         """What a response says, and its nonce."""
         response = _discovery_v3.DeltaDiscoveryResponse.FromString(data)
         nonce: str = response.nonce
-        body = data.replace(nonce.encode(), b"", 1)
-        key = len(body), hash(body)
+        view, start = memoryview(data), data.rfind(nonce.encode())
+        key = len(data), hash(view[:start]), hash(view[start + len(nonce) :])
         contents = self._seen.get(key)
         if contents is None:
             contents = self._seen[key] = Contents(response)

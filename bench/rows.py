@@ -23,7 +23,7 @@ SERVICE = 0
 """The number of the service that is changed; the pods of the first services have sidecars in every crowd."""
 
 _QUIET = 1.0
-_SHORTLY = 0.5
+_SHORTLY = 0.3
 _CONNECT_TIMEOUT, _TIMEOUT = 600.0, 60.0
 _IDLE = 0.1
 """CPU seconds a second that a control plane at rest may need."""
