@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from mizzen import protos
 from mizzen.compile import resource
 from mizzen.compile.patches import routes as patches
 from mizzen.compile.resource import Resource, ResourceSet
@@ -90,7 +91,7 @@ def _patched_directory(
     patcher = patches.Client(kind="sidecar", dialect=client.routes.dialect)
     message = next(iter(patches.routes(db, whole, patching, patcher))).message()
     hosts = [
-        VirtualHost(name=host.name, domains=tuple(host.domains), routes=(), encoded=host.SerializeToString())
+        VirtualHost(name=host.name, domains=tuple(host.domains), routes=(), encoded=protos.encode(host))
         for host in message.virtual_hosts  # type: ignore[attr-defined]
     ]
     return on_demand.build_directory(hosts, ignores_port=message.ignore_port_in_host_matching)  # type: ignore[attr-defined]

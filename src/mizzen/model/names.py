@@ -39,7 +39,7 @@ _BUCKETS = 4
 
 def is_asked_for_hosts(route: str) -> bool:
     """Whether a sidecar's route configuration, known by its port, is one whose virtual hosts may come on demand."""
-    return route.isdigit()
+    return route.isascii() and route.isdigit()
 
 
 def group_of(host: str) -> str:

@@ -78,6 +78,7 @@ def test_where_nobody_takes_what_is_left_the_wait_ends() -> None:
         ("80/a/b", ("80", "a/b")),
         ("80", ("80", "")),
         ("http_proxy/cart", ("http_proxy/cart", "")),
+        ("²/cart", ("²/cart", "")),
         ("cart.shop:80", ("cart.shop:80", "")),
     ],
 )
