@@ -9,11 +9,12 @@ import difflib
 import functools
 import importlib.resources
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from mizzen.api.mesh.merge import merge_mesh_config
 from mizzen.errors import DecodeError
 from mizzen.install.identity import Identity
 
@@ -27,8 +28,9 @@ _OPEN = (
     "pilot.resources",
     "pilot.seccompProfile",
 )
-"""Maps with defaults to which any other key may be added."""
+"""Maps with defaults to which any other key may be added; what they hold is judged by whoever reads it."""
 _OPEN_OF_GATEWAYS = ("resources", "podDisruptionBudget")
+_MESH_CONFIG = "meshConfig"
 
 Tree = Mapping[str, Any]
 
@@ -75,6 +77,7 @@ def lay_over(layers: Iterable[Tree]) -> Values:
     for layer in layers:
         warnings += unread(layer)
         tree = merge(tree, layer)
+    warnings += _check_mesh_config(tree.get(_MESH_CONFIG))
     values = Values(tree, tuple(dict.fromkeys(warnings)))
     _check(values)
     return values
@@ -138,7 +141,7 @@ def _unknown(layer: Tree, known: Tree, at: str) -> Iterator[str]:
 
 def _unknown_of_gateways(gateways: Tree, defaults: Tree) -> Iterator[str]:
     for name, own in gateways.items():
-        for path in _unknown(own or {}, defaults, ""):
+        for path in _unknown(own if isinstance(own, Mapping) else {}, defaults, ""):
             if not path.startswith(tuple(f"{each}." for each in _OPEN_OF_GATEWAYS)):
                 yield f"{_GATEWAYS}.{name}.{path}"
 
@@ -153,12 +156,29 @@ def _paths(tree: Tree, at: str = "") -> list[str]:
     return found
 
 
+def _check_mesh_config(written: Any) -> list[str]:
+    """A warning for each field that it does not have. Raises DecodeError for a value that cannot be meant."""
+    _, problems = merge_mesh_config(written)
+    for problem in problems:
+        if problem.level == "error":
+            raise DecodeError(problem.message, f"values.{_MESH_CONFIG}.{problem.path}".rstrip("."))
+    return [f"values.{_MESH_CONFIG}.{problem}" for problem in problems]
+
+
 # -- values that cannot be meant --------------------------------------------------------------------------------------
 
 
 def _check(values: Values) -> None:
-    for path, value in _mismatched(values.tree, default_values(), ""):
-        raise DecodeError(f"expected {_shape(value)}", f"values.{path}")
+    known = default_values()
+    gateways = values.get(_GATEWAYS) or {}
+    places: list[tuple[str, Any, Any, tuple[str, ...]]] = [("", values.tree, known, _OPEN)]
+    places += [
+        (f"{_GATEWAYS}.{each}", gateways[each], known[_GATEWAY_DEFAULTS], _OPEN_OF_GATEWAYS) for each in gateways
+    ]
+    for place, tree, defaults, is_open in places:
+        for path, found, meant in _mismatched(tree, defaults, "", is_open):
+            where = ".".join(part for part in ("values", place, path) if part)
+            raise DecodeError(f"expected {meant}, got {_print(found)}", where)
     names = [("revision", values.text("revision"))] if values.text("revision") else []
     names += [("global.istioNamespace", values.text("global.istioNamespace"))]
     names += [(f"revisionTags[{at}]", str(tag)) for at, tag in enumerate(values.get("revisionTags") or ())]
@@ -168,19 +188,33 @@ def _check(values: Values) -> None:
             raise DecodeError(f"{name!r} is no name of lower-case letters, digits and dashes", f"values.{path}")
 
 
-def _mismatched(tree: Tree, defaults: Tree, at: str) -> Iterator[tuple[str, Any]]:
-    """Where a list or a map stands for another shape than the default's."""
-    for key, default in defaults.items():
-        value = tree.get(key)
-        if value is None:
-            continue
-        if _shape(value) != _shape(default):
-            yield f"{at}{key}", default
-        elif isinstance(value, Mapping):
-            yield from _mismatched(value, default, f"{at}{key}.")
+def _mismatched(value: Any, default: Any, at: str, is_open: tuple[str, ...]) -> Iterator[tuple[str, Any, str]]:
+    """Where a value is of another type than the default, and what was meant; null is of every type."""
+    if value is None:
+        return
+    takes, meant = _type_of(default)
+    if not takes(value):
+        yield at, value, meant
+    elif isinstance(value, Mapping) and at not in is_open:
+        for key in default:
+            yield from _mismatched(value.get(key), default[key], f"{at}.{key}".lstrip("."), is_open)
 
 
-def _shape(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "a map"
-    return "a list" if isinstance(value, list | tuple) else "a single value"
+def _type_of(default: Any) -> tuple[Callable[[Any], bool], str]:
+    """What may stand for a default, and in words; a text may be written as a number or a word of YAML."""
+    if isinstance(default, Mapping):
+        return lambda value: isinstance(value, Mapping), "a map"
+    if isinstance(default, list):
+        return lambda value: isinstance(value, list | tuple), "a list"
+    if isinstance(default, bool):
+        return lambda value: isinstance(value, bool), "true or false"
+    if isinstance(default, int | float):
+        types, meant = (int, "a whole number") if isinstance(default, int) else (int | float, "a number")
+        return lambda value: isinstance(value, types) and not isinstance(value, bool), meant
+    return lambda value: not isinstance(value, Mapping | list | tuple), "a single value"
+
+
+def _print(value: Any) -> str:
+    if isinstance(value, Mapping | list | tuple):
+        return "a map" if isinstance(value, Mapping) else "a list"
+    return repr(value) if isinstance(value, str) else as_text(value)
