@@ -65,6 +65,7 @@ class Stream:
         "_unfinished",
         "_unserved",
         "_wake",
+        "_written",
     )
 
     def __init__(
@@ -90,6 +91,8 @@ class Stream:
         self._unfinished: Push | None = None
         self._spent = 0
         """Bytes sent for the push that is not finished."""
+        self._written = 0.0
+        """Monotonic time of the last of them."""
         self._timer: asyncio.TimerHandle | None = None
         self._unserved: frozenset[str] = frozenset()
         self._wake = asyncio.Event()
@@ -274,18 +277,18 @@ class Stream:
                 metrics.TRIGGERS.labels(reason).inc()
         self._session.plan(await self._fetch())
         started = time.monotonic()
-        sent = False
         while (response := self._session.next(time.time())) is not None:
             built = time.monotonic()
             await self._write_response(response, write)
             finished = time.monotonic()
             metrics.count_response(response.type_url, len(response.data), built - started, finished - built)
-            started, sent = finished, True
+            started = finished
             if self._unfinished is not None and not response.first:
                 self._spent += len(response.data)
+                self._written = finished
         if self._unfinished is not None and not self._session.waiting:
-            if sent:
-                metrics.CONVERGENCE.observe(started - self._unfinished.since)
+            if self._spent:
+                metrics.CONVERGENCE.observe(self._written - self._unfinished.since)
             self._end_push()
 
     def _end_push(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 
 import mesh_of_resources
 import pytest
@@ -13,6 +14,7 @@ from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
 from mizzen.observe import REGISTRY
 from mizzen.transport import Gone
+from mizzen.xds import metrics
 from mizzen.xds.identity import Refused
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import Throttle
@@ -48,9 +50,10 @@ class Setting:
         self.requests: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.responses: asyncio.Queue[bytes] = asyncio.Queue()
 
-    def change(self, type_url: str, name: str, content: str) -> None:
-        """Commit a change, as the pusher does."""
-        self.generator.apply({key(type_url, name): build(type_url, name, content)})
+    def change(self, type_url: str, name: str, content: str, more: Mapping[tuple[str, str], str] | None = None) -> None:
+        """Commit a change, and more at once, as the pusher does."""
+        changes = {(type_url, name): content, **(more or {})}
+        self.generator.apply({key(*which): build(*which, found) for which, found in changes.items()})
         for follower in self.roots.take_reached():
             if follower.refresh():
                 follower.push(Push(since=0.0, reasons=frozenset({"config"})))
@@ -194,3 +197,27 @@ async def test_debug_requests_are_answered_beside_the_subscriptions():
         assert first != b""
         assert setting.session.watches == before, "no watch begins"
         assert before[CLUSTER].nonce == nonce, "no nonce changes"
+
+
+async def test_a_push_has_converged_with_its_last_response_though_a_part_that_waited_came_to_nothing():
+    setting = Setting()
+    async with setting.running():
+        for type_url, names in ((CLUSTER, ()), (ROUTE, ("a",))):
+            setting.stream.take(Request(type_url=type_url, names=names))
+            first = decode(await setting.responses.get())
+            setting.stream.take(Request(type_url=type_url, nonce=first.nonce))
+        await asyncio.sleep(0.05)
+        before = converged()
+        setting.change(CLUSTER, "new", "1", {(ROUTE, "a"): "2"})
+        clusters = decode(await setting.responses.get())
+        setting.change(ROUTE, "a", "1")
+        setting.stream.take(Request(type_url=CLUSTER, nonce=clusters.nonce))
+        await asyncio.sleep(0.05)
+        assert setting.responses.empty()
+        assert converged() - before == 1
+
+
+def converged() -> float:
+    """Pushes of which the time was taken."""
+    (count,) = (s.value for m in metrics.CONVERGENCE.collect() for s in m.samples if s.name.endswith("_count"))
+    return float(count)
