@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 # CHECKING (bringing up to date what it read) and RUNNING are the states of a node whose value is being worked out.
 _CLEAN, _MAYBE, _DIRTY, _CHECKING, _RUNNING = range(5)
+_FEW = 4
 
 
 class CycleError(Exception):
@@ -67,8 +68,26 @@ class _Node:
         self.dep_changed = False
         """While CHECKING: whether something it read was found changed."""
         self.deps: tuple[_Node, ...] = ()
-        self.readers: dict[_Node, None] = {}
+        self.readers: tuple[_Node, ...] | dict[_Node, None] = ()
+        """Who read it: most nodes have one reader or two, for which a dictionary would be large."""
         self.root: Root[Any] | None = None
+
+    def add_reader(self, reader: "_Node") -> None:
+        """Who read it once more counts once."""
+        readers = self.readers
+        if isinstance(readers, dict):
+            readers[reader] = None
+        elif reader not in readers:
+            more = (*readers, reader)
+            self.readers = more if len(more) <= _FEW else dict.fromkeys(more)
+
+    def remove_reader(self, reader: "_Node") -> None:
+        """It reads this no more, if it ever did."""
+        readers = self.readers
+        if isinstance(readers, dict):
+            readers.pop(reader, None)
+        else:
+            self.readers = tuple(other for other in readers if other is not reader)
 
 
 class Raised(NamedTuple):
@@ -296,10 +315,10 @@ class Engine:
     def _rewire(self, node: _Node, reads: dict[_Node, None]) -> None:
         for dep in node.deps:
             if dep not in reads:
-                dep.readers.pop(node, None)
+                dep.remove_reader(node)
                 self._loosen(dep)
         for dep in reads:
-            dep.readers[node] = None
+            dep.add_reader(node)
         node.deps = tuple(reads)
 
     # -- remarks and failures -------------------------------------------------------------------------------------
@@ -355,7 +374,7 @@ class Engine:
             self._remarks.pop(node, None)
             forgotten += 1
             for dep in node.deps:
-                dep.readers.pop(node, None)
+                dep.remove_reader(node)
                 if not dep.readers and dep.root is None:
                     waiting.append(dep)
             node.deps = ()
@@ -378,7 +397,7 @@ def _is_needed(start: _Node) -> bool:
         if node.root is not None:
             return True
         waiting += [reader for reader in node.readers if reader not in reached]
-        reached |= node.readers
+        reached |= dict.fromkeys(node.readers)
     return False
 
 

@@ -419,3 +419,23 @@ def test_a_copy_of_all_inputs_is_nobodys_read() -> None:
     assert copy == {key("a"): 1, ("m", "b"): 2}
     assert db.inputs() == {("m", "b"): 2}
     assert len(db) == 0
+
+
+@query
+def _numbered(db: Engine, number: int) -> tuple[int, Any]:
+    return number, db.input(key("all"))
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 9])
+def test_every_reader_of_many_is_reached_and_forgotten(count: int) -> None:
+    db = Engine()
+    db.set(key("all"), 1)
+    roots = [db.root(_numbered, number) for number in range(count)]
+    assert [root.value() for root in roots] == [(number, 1) for number in range(count)]
+    for value, left in enumerate(range(count, 0, -1), start=2):
+        db.set(key("all"), value)
+        assert len(db.take_stale_roots()) == left
+        assert [root.value() for root in roots] == [(number, value) for number in range(count - left, count)]
+        roots.pop(0).release()
+        db.collect()
+    assert len(db) == 0
