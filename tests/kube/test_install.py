@@ -291,6 +291,45 @@ def test_a_dry_run_stores_nothing(cluster: Cluster) -> None:
     assert versions_of_operators(cluster) == there
 
 
+def test_a_dry_run_tells_of_every_object_where_there_is_no_namespace_yet(cluster: Cluster) -> None:
+    result = cluster.install(EVERYTHING, "--dry-run", "--istioNamespace=nowhere")
+    assert result.exit_code == 0, result.output
+    names = wanted({**EVERYTHING, "global": {"istioNamespace": "nowhere"}})
+    told = {line.split()[0]: line for line in result.stdout.splitlines() if "(dry run" in line}
+    assert set(told) == {str(name) for name in names} | {"Namespace/nowhere"}
+    unseen = {name for name, line in told.items() if line.endswith("(dry run; unchecked, since nowhere is not there)")}
+    assert unseen == {str(name) for name in names if name.namespace == "nowhere"}
+    assert "MutatingWebhookConfiguration/istio-sidecar-injector-nowhere created (dry run)" in result.stdout
+    assert "Deployment/default/edge created (dry run)" in result.stdout
+    with pytest.raises(Answer):
+        cluster.read("Namespace", "nowhere")
+    assert cluster.all_of() == {}
+
+
+def test_a_webhook_that_somebody_aimed_at_an_address_stays_so(cluster: Cluster) -> None:
+    elsewhere = "https://elsewhere.example/inject"
+    remote = {"istiodRemote": {"injectionURL": elsewhere}, "base": {"validationURL": elsewhere}}
+    names = {
+        "istio-sidecar-injector": "MutatingWebhookConfiguration",
+        "istio-validator-istio-system": "ValidatingWebhookConfiguration",
+    }
+    assert cluster.install(remote).exit_code == 0
+    assert cluster.install({}).exit_code == 0, "what a value has aimed at an address another value takes back"
+    for name, kind in names.items():
+        config = cluster.read(kind, name)["webhooks"][0]["clientConfig"]
+        assert "url" not in config
+        patch = [{"op": "add", "path": "/webhooks/0/clientConfig", "value": {"url": elsewhere}}]
+        cluster.bed.call("PATCH", Name(kind, "", name).path, patch, kind="application/json-patch+json")
+
+    again = cluster.install({"pilot": {"traceSampling": 5}}, *NO_WAIT, "--verify")
+    assert again.exit_code == 0, again.output
+    for name, kind in names.items():
+        assert f"{kind}/{name} still asks where somebody else has pointed it" in again.stdout
+        first, *others = cluster.read(kind, name)["webhooks"]
+        assert first["clientConfig"] == {"url": elsewhere}
+        assert all("service" in each["clientConfig"] for each in others)
+
+
 def test_a_control_plane_of_somebody_else_is_refused_and_its_definitions_stay(cluster: Cluster) -> None:
     cluster.install({"revision": "first"})
     foreign = cluster.read("Deployment", "istiod-first", "istio-system")

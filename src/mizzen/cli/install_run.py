@@ -4,12 +4,13 @@
 
 In: documents of `mizzen.install.manifests`, an API server. Out: a cluster that has them and nothing that an earlier
 installation of the revision had besides; lines that say what is waited for. Definitions that somebody else installed
-(Istio's own) stay as they are, and so does a failure policy that a control plane has closed meanwhile, or what the tag
-`default` has taken over.
+(Istio's own) stay as they are, and so does a failure policy that a control plane has closed meanwhile, whom a webhook
+asks where somebody has aimed it at another place, or what the tag `default` has taken over.
 """
 
 import asyncio
 import contextlib
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,7 @@ from mizzen.errors import MizzenError
 from mizzen.install.identity import COMPONENT_LABEL, DEFAULT_REVISION, MIZZEN, PART_OF, REVISION_LABEL, Identity
 from mizzen.install.tags import DEACTIVATED, DEFAULT_VALIDATOR
 from mizzen.sources.kube.client import Client, Refused
-from mizzen.sources.kube.objects import PLACES, Document, Name, Objects, name_of
+from mizzen.sources.kube.objects import PLACES, Document, Name, Objects, Outcome, name_of
 
 MANAGER = "mizzen-install"
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -30,6 +31,8 @@ _GATEWAYS = "IngressGateways"
 _LOOK_EVERY = 1.0
 _DEFINITION = "CustomResourceDefinition"
 _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_WAYS = ("service", "url")
+"""How a webhook names whom it asks; it has one of them."""
 _OPTIONAL = "ServiceMonitor"
 
 Tell = Callable[[str], None]
@@ -55,6 +58,8 @@ class Installer:
         """`wait` is for how many seconds workloads may take to become available; 0 does not wait."""
         self._client, self._plan, self._tell = client, plan, tell
         self._dry_run, self._wait, self._force = dry_run, wait, False
+        self._unmade = ""
+        """The namespace that a dry run lacks: nothing in it can be checked."""
         self._objects = Objects(client, MANAGER, dry_run=dry_run)
         self.outcomes: Counter[str] = Counter()
 
@@ -63,12 +68,12 @@ class Installer:
         self._force = force
         if not force:
             await self._refuse_others()
-        if await self._has_namespace():
-            control_plane, gateways = self._plan.is_by_parts
-            await self._apply("Istiod", control_plane)
-            if gateways:
-                await self._apply("Ingress gateways", gateways)
-            await self._prune()
+        await self._make_namespace()
+        control_plane, gateways = self._plan.is_by_parts
+        await self._apply("Istiod", control_plane)
+        if gateways:
+            await self._apply("Ingress gateways", gateways)
+        await self._prune()
 
     async def verify(self) -> list[str]:
         """What is not as it is to be."""
@@ -100,15 +105,14 @@ class Installer:
             way = "install beside it with --revision NAME" if what == "control plane" else "give yours another name"
             raise MizzenError(f"{name} is another {what}'s; {way}, or remove it first (--force overwrites it)")
 
-    async def _has_namespace(self) -> bool:
-        """Make the namespace where it is missing; False where a dry run cannot go on without."""
+    async def _make_namespace(self) -> None:
         name = Name("Namespace", "", self._plan.identity.namespace)
         if await self._objects.read(name) is not None:
-            return True
+            return
         await self._objects.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.name}})
         if self._dry_run:
-            self._tell(f"{name} does not exist; nothing in it can be tried")
-        return not self._dry_run
+            self._unmade = name.name
+            self._tell(f"{name} created (dry run)")
 
     # -- what is to be there --------------------------------------------------------------------------------------
 
@@ -118,11 +122,8 @@ class Installer:
             if await self._is_left_alone(document):
                 self.outcomes["left alone"] += 1
                 continue
-            outcome = await self._objects.apply(await self._fit(document))
-            self.outcomes[outcome] += 1
+            self.outcomes[await self._apply_one(document)] += 1
             applied.append(document)
-            if self._dry_run:
-                self._tell(f"{name_of(document)} {outcome} (dry run)")
         if others := _definitions(documents) - _definitions(applied):
             self._tell(
                 f"{others} definitions (CRDs) are not this program's and stay as they are; --force replaces them"
@@ -131,6 +132,19 @@ class Installer:
             await self._wait_for(component, [name_of(each) for each in applied if each["kind"] == "Deployment"])
         if not self._dry_run:
             self._tell(f"✔ {component} installed")
+
+    async def _apply_one(self, document: Document) -> Outcome:
+        name = name_of(document)
+        if self._unmade and name.namespace == self._unmade:
+            self._tell(f"{name} created (dry run; unchecked, since {self._unmade} is not there)")
+            return "created"
+        fitted = await self._fit(document)
+        outcome = await self._objects.apply(fitted)
+        if document["kind"] in _CONFIGURATIONS and not all(_is_aimed(each) for each in fitted["webhooks"]):
+            self._tell(f"{name} still asks where somebody else has pointed it, not this control plane")
+        if self._dry_run:
+            self._tell(f"{name} {outcome} (dry run)")
+        return outcome
 
     async def _is_left_alone(self, document: Document) -> bool:
         """Somebody else's definition, a default that is another revision's by its tag, or a kind that is not there."""
@@ -163,10 +177,12 @@ class Installer:
         """The document as it is applied: marked as ours, with what was decided meanwhile about webhooks."""
         labels = {**document["metadata"]["labels"], MANAGED_BY: MIZZEN}
         made = {**document, "metadata": {**document["metadata"], "labels": labels}}
-        if document["kind"] in _CONFIGURATIONS:
-            found = await self._objects.read(name_of(document)) or {}
+        found = await self._objects.read(name_of(document)) if document["kind"] in _CONFIGURATIONS else None
+        if found is not None:
             before = {each["name"]: each for each in found.get("webhooks") or ()}
-            made["webhooks"] = [_keep_decisions(each, before.get(each["name"], {})) for each in made["webhooks"]]
+            aimed = _aimed_by_others(found)
+            kept = [_keep_decisions(each, before.get(each["name"], {})) for each in made["webhooks"]]
+            made["webhooks"] = [_keep_aim(each, aimed.get(each["name"])) for each in kept]
         return made
 
     # -- waiting --------------------------------------------------------------------------------------------------
@@ -205,7 +221,7 @@ class Installer:
                 self._tell(f"{name} pruned{' (dry run)' if self._dry_run else ''}")
 
 
-def _keep_decisions(entry: Document, before: Document) -> Document:
+def _keep_decisions(entry: Document, before: Document) -> dict[str, Any]:
     """An entry as it is to be; closed where the control plane has closed it, off where a tag stands in for it."""
     kept = dict(entry)
     if before.get("failurePolicy") == "Fail":
@@ -214,6 +230,29 @@ def _keep_decisions(entry: Document, before: Document) -> Document:
         never = {"matchLabels": DEACTIVATED}
         kept |= {"namespaceSelector": never, "objectSelector": never}
     return kept
+
+
+def _aimed_by_others(found: Document) -> dict[str, str]:
+    """Entries of a configuration for which somebody else has written whom they ask, and by which of the two ways."""
+    aimed: dict[str, str] = {}
+    for owner in found["metadata"].get("managedFields") or ():
+        if owner["manager"] != MANAGER:
+            for key, fields in owner.get("fieldsV1", {}).get("f:webhooks", {}).items():
+                for way in _WAYS:
+                    if f"f:{way}" in fields.get("f:clientConfig", {}):
+                        aimed[json.loads(key.removeprefix("k:"))["name"]] = way
+    return aimed
+
+
+def _keep_aim(entry: dict[str, Any], way: str | None) -> dict[str, Any]:
+    """An entry without its own way to whom it asks if somebody else has chosen the other one: it may not have both."""
+    if way is None or way in entry["clientConfig"]:
+        return entry
+    return entry | {"clientConfig": {name: part for name, part in entry["clientConfig"].items() if name not in _WAYS}}
+
+
+def _is_aimed(entry: Document) -> bool:
+    return any(way in entry["clientConfig"] for way in _WAYS)
 
 
 def _definitions(documents: Iterable[Document]) -> int:
