@@ -29,7 +29,7 @@ def gate():
 
 async def test_a_peer_that_has_fallen_silent_is_given_up_and_comes_back(gate):
     """No packet says that it has gone, as where a machine or a firewall between both has."""
-    xds = Xds(keepalive_interval=1.0, keepalive_timeout=1.0, stop_grace=0.1)
+    xds = Xds(keepalive_interval=1.0, keepalive_timeout=5.0, stop_grace=0.1)
     async with (
         serve(LARGE, push=ONE_AT_A_TIME, xds=xds) as serving,
         Client(serving.target, node=node("other")) as other,
