@@ -56,7 +56,8 @@ async def hear_more(bed: Bench, envoys: Sequence[Envoy]) -> None:
 async def test_one_that_was_cut_at_any_point_of_its_start_has_everything_when_it_is_back(folder, spec, replaced):
     async with bench(folder, spec, Served(folder)) as bed:
         envoys = await bed.start_cut_everywhere()
-        assert len(envoys) == (5 if spec is GATEWAY else 4), "clusters, endpoints, listeners, routes, secrets"
+        assert len(envoys) >= (5 if spec is GATEWAY else 4), "clusters, endpoints, listeners, routes, secrets"
+        assert sum(envoy.cut.is_cut for envoy in envoys) >= len(envoys) - 2
         await come_back(bed, envoys, AFTER, replaced=replaced)
         await hear_more(bed, envoys)
 
@@ -78,7 +79,8 @@ async def test_one_that_was_cut_at_any_point_of_a_push_has_everything_when_it_is
         for number, envoy in enumerate(envoys):
             envoy.cut.cut_in(number + 1)
         await bed.control.change(AFTER)
-        await bed.until_cut(envoys)
+        await bed.until_cut_or_equal(envoys, await bed.fresh())
+        assert sum(envoy.cut.is_cut for envoy in envoys) >= len(envoys) - 1
         await come_back(bed, [whole, *envoys], LATER, replaced=replaced)
 
 
