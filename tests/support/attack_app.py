@@ -83,7 +83,8 @@ async def call_rpc(
                 # Nothing is written before the server has let the stream in: gRPC would end one that it refuses
                 # meanwhile with a code of its own.
                 await stream.initial_metadata()
-                with contextlib.suppress(grpc.aio.AioRpcError):  # What ended the stream, its code says better.
+                # What ended the stream, its code says better.
+                with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                     await stream.write(message)
                     answer = await stream.read()
                 if not isinstance(answer, bytes):
