@@ -16,7 +16,7 @@ import time
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
@@ -35,7 +35,7 @@ _OPTIONS = (
     ("grpc.ssl_target_name_override", _SERVER),
 )
 _MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
-_KEPT_CONTENTS, _KEPT_RESOURCES = 256, 1 << 14
+_KEPT_CONTENTS, _KEPT_RECENT, _KEPT_RESOURCES = 256, 32, 1 << 14
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 _discovery_v3 = protos.package("envoy.service.discovery.v3")
@@ -43,6 +43,8 @@ _cluster_v3 = protos.package("envoy.config.cluster.v3")
 _listener_v3 = protos.package("envoy.config.listener.v3")
 _core_v3 = protos.package("envoy.config.core.v3")
 
+K = TypeVar("K")
+V = TypeVar("V")
 Names = frozenset[str]
 _NO_NAMES: Names = frozenset()
 
@@ -102,23 +104,36 @@ class Reader:
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[int, int, int], Contents] = OrderedDict()
+        self._recent: OrderedDict[int, tuple[bytes, bytes, Contents]] = OrderedDict()
+        """The newest response of each length: what stands before and after its nonce, and what it says."""
         self.nothing = Held({})
         """What a sidecar that has just started holds."""
 
     def read(self, data: bytes) -> tuple[Contents, str]:
         """What a response says, and its nonce."""
+        before, after, contents = self._recent.get(len(data), _NEVER)
+        if contents is not None and data.startswith(before) and data.endswith(after):
+            return contents, data[len(before) : len(data) - len(after)].decode()
         response = _discovery_v3.DeltaDiscoveryResponse.FromString(data)
         nonce: str = response.nonce
         view, start = memoryview(data), data.rfind(nonce.encode())
-        key = len(data), hash(view[:start]), hash(view[start + len(nonce) :])
-        contents = self._seen.get(key)
-        if contents is None:
-            contents = self._seen[key] = Contents(response)
-            if len(self._seen) > _KEPT_CONTENTS:
-                self._seen.popitem(last=False)
-        else:
-            self._seen.move_to_end(key)
+        end = start + len(nonce)
+        key = len(data), hash(view[:start]), hash(view[end:])
+        contents = self._seen.get(key) or Contents(response)
+        _keep(self._seen, key, contents, _KEPT_CONTENTS)
+        _keep(self._recent, len(data), (data[:start], data[end:], contents), _KEPT_RECENT)
         return contents, nonce
+
+
+_NEVER = (b"", b"", None)
+
+
+def _keep(found: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    """Let the newest of so many be this."""
+    found[key] = value
+    found.move_to_end(key)
+    if len(found) > most:
+        found.popitem(last=False)
 
 
 class Held:
