@@ -14,7 +14,7 @@ from eventually import eventually
 from reconnect_bench import Bench, Process, Served, bench, traffic
 from reconnect_cuts import NEVER
 from reconnect_envoys import Envoy
-from reconnect_mesh import AFTER, ALONE, BEFORE, GATEWAY, LATER, SIDECAR, State
+from reconnect_mesh import AFTER, ALONE, BEFORE, GATEWAY, LATER, ON_DEMAND, SIDECAR, State
 
 CHANGED = (
     r"^(cluster_manager\.cluster_|listener_manager\.(listener_(added|modified|removed|in_place)|total_.*_draining))"
@@ -52,7 +52,9 @@ async def hear_more(bed: Bench, envoys: Sequence[Envoy]) -> None:
 
 
 @control_planes
-@both_kinds
+@pytest.mark.parametrize(
+    "spec", [GATEWAY, SIDECAR, pytest.param(ON_DEMAND, marks=pytest.mark.slow)], ids=[*KINDS, "on-demand"]
+)
 async def test_one_that_was_cut_at_any_point_of_its_start_has_everything_when_it_is_back(folder, spec, replaced):
     async with bench(folder, spec, Served(folder)) as bed:
         envoys = await bed.start_cut_everywhere()

@@ -53,7 +53,7 @@ async def until(check: Callable[[], Awaitable[str]]) -> None:
 def engine_of(state: State) -> Engine:
     """An engine that holds the state's objects."""
     db = Engine()
-    db.set(MESH, merge_mesh_config({})[0])
+    db.set(MESH, merge_mesh_config({"outboundTrafficPolicy": {"mode": "REGISTRY_ONLY"}})[0])
     for document in state.objects:
         golden.set_object(db, document)
     return db
@@ -238,13 +238,16 @@ class Bench:
 
     async def until_cut_or_equal(self, envoys: Sequence[Envoy], fresh: Held) -> None:
         """Wait until each has met its end; or has come as far as it can, where it was told the same in fewer messages."""
-        for envoy in envoys:
 
-            async def wrong(envoy: Envoy = envoy) -> str:
-                found = "" if envoy.cut.is_cut else "\n".join(differences(await envoy.held(), fresh))
-                return f"Envoy {envoy.name} after {envoy.cut.passed}:\n{found}{envoy.log}" if found else ""
+        async def settle(envoy: Envoy) -> None:
+            async def wrong() -> str:
+                if not envoy.cut.is_cut and self._is_on_demand:
+                    await self._traffic_faults(envoy)
+                return "" if envoy.cut.is_cut else await _unlike(envoy, fresh)
 
             await until(wrong)
+
+        await asyncio.gather(*map(settle, envoys))
 
     async def fresh(self) -> Held:
         """What an Envoy that starts now holds in the end."""
@@ -253,12 +256,13 @@ class Bench:
     async def until_whole(self, envoy: Envoy) -> Held:
         """Wait until it has all that is compiled for it, and requests meet what they should; what it holds."""
         everything = snapshot.everything(engine_of(self.control.state), parse_node(golden.node_of(dict(self._spec))))
-        wanted = {kind: set(everything[kind].names) for kind in ("clusters", "endpoints", "listeners", "routes")}
+        kinds = ("listeners",) if self._is_on_demand else ("clusters", "endpoints", "listeners", "routes")
+        wanted = {kind: set(everything[kind].names) for kind in kinds}
 
         async def wrong() -> str:
             held = await envoy.held()
             missing = {kind: names ^ held.get(kind, {}).keys() for kind, names in wanted.items()}
-            missing["endpoints"] = {name for name in missing["endpoints"] if name in wanted["endpoints"]}
+            missing["endpoints"] = missing.get("endpoints", set()) & wanted.get("endpoints", set())
             return f"{missing} of Envoy {envoy.name}: {envoy.log}" if any(missing.values()) else ""
 
         await until(wrong)
@@ -266,24 +270,30 @@ class Bench:
         return await envoy.held()
 
     async def until_equal(self, envoys: Sequence[Envoy], fresh: Held) -> None:
-        """Wait until each holds the same, and requests meet what they should."""
-        for envoy in envoys:
+        """Wait until requests through each meet what they should, and it holds the same."""
 
-            async def wrong(envoy: Envoy = envoy) -> str:
-                found = list(differences(await envoy.held(), fresh))
-                return f"Envoy {envoy.name} after {envoy.cut.passed}:\n" + "\n".join(found) + envoy.log if found else ""
-
-            await until(wrong)
+        async def settle(envoy: Envoy) -> None:
+            await self._until_traffic_is_right(envoy)
+            await until(lambda: _unlike(envoy, fresh))
             await self._until_traffic_is_right(envoy)
 
+        await asyncio.gather(*map(settle, envoys))
+
     async def _until_traffic_is_right(self, envoy: Envoy) -> None:
-        if self._spec["kind"] != "router":
-            return
+        await until(lambda: self._traffic_faults(envoy))
 
-        async def wrong() -> str:
-            return "; ".join([fault async for fault in traffic_faults(envoy, self.control.state)])
+    async def _traffic_faults(self, envoy: Envoy) -> str:
+        return "; ".join([fault async for fault in traffic_faults(envoy, self._spec["kind"], self.control.state)])
 
-        await until(wrong)
+    @property
+    def _is_on_demand(self) -> bool:
+        """Whether an Envoy holds only what requests have asked for."""
+        return "MIZZEN_ON_DEMAND" in self._spec["metadata"]
+
+
+async def _unlike(envoy: Envoy, fresh: Held) -> str:
+    found = "\n".join(differences(await envoy.held(), fresh))
+    return f"Envoy {envoy.name} after {envoy.cut.passed}:\n{found}{envoy.log}" if found else ""
 
 
 def differences(held: Held, fresh: Held) -> Iterator[str]:
@@ -295,15 +305,16 @@ def differences(held: Held, fresh: Held) -> Iterator[str]:
                 yield f"{kind} {name}: {found.get(name)} is not {wanted.get(name)}"
 
 
-async def traffic_faults(envoy: Envoy, state: State) -> AsyncIterator[str]:
+async def traffic_faults(envoy: Envoy, kind: str, state: State) -> AsyncIterator[str]:
     """Where requests meet something else than they should in this state."""
+    port, address, missing = (reconnect_mesh.HTTP, "127.0.0.1", 404) if kind == "router" else (80, "10.8.0.100", 502)
     for name in ("stable", "cart", "front", "gone", "fresh"):
-        answer = await envoy.network.get(reconnect_mesh.HTTP, "/", f"{name}.example")
+        answer = await envoy.network.get(port, "/", f"{name}.example", address)
         addresses = state.answers.get(name)
-        met = answer.status == 200 and answer.body in addresses if addresses else answer.status == 404
+        met = answer.status == 200 and answer.body in addresses if addresses else answer.status == missing
         if not met:
             yield f"Envoy {envoy.name}: {name}.example met {answer}"
-    for name in ("kept", "old", "new"):
+    for name in ("kept", "old", "new") if kind == "router" else ():
         number = state.certificates.get(name)
         shown = await envoy.network.certificate(f"{name}.example")
         wanted = reconnect_mesh.certificate(f"{name}.example", number)[0] if number else ""

@@ -38,6 +38,15 @@ _OWN = "default"
 """The secret that each agent has for itself."""
 _UNFINISHED = ("dynamic_warming_clusters", "dynamic_warming_secrets")
 
+_PREPARING = (
+    "ip link set lo up",
+    "ip route add local 10.7.0.0/24 dev lo",
+    "ip route add local 10.8.0.0/24 dev lo",
+    "iptables -t nat -A OUTPUT -p tcp -d 10.8.0.0/24 --dport 80 -j REDIRECT --to-ports 15001",
+)
+"""Applications are at addresses of the first range; requests to Services, in the second, go to a sidecar's Envoy."""
+_PATIENCE = aiohttp.ClientTimeout(total=5)
+
 Held = Mapping[str, Mapping[str, Any]]
 """Kind → name → resource."""
 
@@ -66,8 +75,8 @@ class Network:
     def __init__(self) -> None:
         self.descriptor = namespaces.create()
         with namespaces.inside(self.descriptor):
-            for command in ("link set lo up", "route add local 10.7.0.0/24 dev lo"):
-                subprocess.run(["ip", *command.split()], check=True)
+            for command in _PREPARING:
+                subprocess.run(command.split(), check=True)
 
     @property
     def entering(self) -> tuple[str, ...]:
@@ -83,16 +92,16 @@ class Network:
             raise
         return await asyncio.open_connection(sock=opened, **tls)
 
-    async def get(self, port: int, path: str, host: str = "localhost") -> Answer:
+    async def get(self, port: int, path: str, host: str = "localhost", address: str = "127.0.0.1") -> Answer:
         """A request on a connection of its own; status 0 where nobody answers."""
         connector = aiohttp.TCPConnector(socket_factory=lambda _: namespaces.open_socket(self.descriptor))
         try:
             async with (
-                aiohttp.ClientSession(connector=connector) as session,
-                session.get(f"http://127.0.0.1:{port}{path}", headers={"host": host}) as answer,
+                aiohttp.ClientSession(connector=connector, timeout=_PATIENCE) as session,
+                session.get(f"http://{address}:{port}{path}", headers={"host": host}) as answer,
             ):
                 return Answer(answer.status, answer.headers, await answer.text())
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return Answer(0, {}, str(error))
 
     async def certificate(self, name: str) -> str:

@@ -28,6 +28,8 @@ SIDECAR = {
     "labels": {"app": "cart"},
     "metadata": {"MIZZEN_DIALECT": "envoy"},
 }
+ON_DEMAND = {**SIDECAR, "metadata": {**SIDECAR["metadata"], "MIZZEN_ON_DEMAND": "true"}}
+"""A sidecar that is told of a host when it has a request to it."""
 HTTP, HTTPS, APP = 8080, 8443, 8000
 """Ports of the gateway and of applications."""
 STABLE = "stable.example"
