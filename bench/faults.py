@@ -142,8 +142,12 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(faults: Sequence[Fault], proxies: int) -> Matrix:
-    """One fault after the other."""
-    return Matrix(proxies=proxies, outcomes=tuple(asyncio.run(_run(fault, proxies)) for fault in faults))
+    """One fault after the other; the progress is told on standard error."""
+    outcomes = []
+    for fault in faults:
+        print(f"{fault.name} …", file=sys.stderr, flush=True)
+        outcomes.append(asyncio.run(_run(fault, proxies)))
+    return Matrix(proxies=proxies, outcomes=tuple(outcomes))
 
 
 async def _run(fault: Fault, proxies: int) -> Outcome:
@@ -185,12 +189,12 @@ async def _serving(world: World) -> AsyncIterator[None]:
 def print_table(matrix: Matrix) -> None:
     """For people."""
     print(f"\n{matrix.proxies} proxies")
-    print(f"{'fault':<26}{'lost':>5}{'stuck':>6}{'recovered s':>12}{'MB':>12}  what was seen")
+    print(f"{'fault':<32}{'lost':>5}{'stuck':>6}{'recovered s':>12}{'MB':>12}  what was seen")
     for each in matrix.outcomes:
         memory = f"{each.before_mb:.0f} → {each.after_mb:.0f}"
-        print(f"{each.fault:<26}{each.lost:>5}{each.stuck:>6}{each.recovered:>12.2f}{memory:>12}  {each.seen}")
+        print(f"{each.fault:<32}{each.lost:>5}{each.stuck:>6}{each.recovered:>12.2f}{memory:>12}  {each.seen}")
         for text in each.wrong:
-            print(f"{'':<26}WRONG {text}")
+            print(f"{'':<32}WRONG {text}")
 
 
 # -- namespaces -------------------------------------------------------------------------------------------------------
