@@ -100,7 +100,26 @@ def wanted(values: dict[str, Any]) -> set[Name]:
 DEFINITIONS = {Name("CustomResourceDefinition", "", each["metadata"]["name"]) for each in mesh_crds()}
 
 
+def everything(cluster: Cluster) -> set[str]:
+    """All objects of all kinds that the server lists; asked again if one of the kinds has just gone."""
+    while True:
+        with contextlib.suppress(Answer):
+            return set(listed(cluster.bed))
+
+
+def listed(bed: Bed) -> Iterator[str]:
+    groups = [group["preferredVersion"]["groupVersion"] for group in bed.call("GET", "/apis")["groups"]]
+    for version in ("/api/v1", *(f"/apis/{group}" for group in groups)):
+        for kind in bed.call("GET", version)["resources"]:
+            if "list" in kind["verbs"] and kind["name"] not in ("componentstatuses", "events"):
+                for item in bed.call("GET", f"{version}/{kind['name']}")["items"]:
+                    metadata = item["metadata"]
+                    yield "/".join((kind["name"], metadata.get("namespace", ""), metadata["name"]))
+
+
 def test_a_purge_leaves_nothing(cluster: Cluster) -> None:
+    eventually_blocking(lambda: "services/default/kubernetes" in everything(cluster), 120)
+    before = everything(cluster)
     cluster.install(EVERYTHING)
     cluster.install({"revision": "canary"})
     answered = cluster.run("uninstall", "--purge", stdin="y\n")
@@ -110,6 +129,7 @@ def test_a_purge_leaves_nothing(cluster: Cluster) -> None:
     eventually_blocking(lambda: not definitions(cluster), 120)
     again = cluster.run("uninstall", "--purge", "-y")
     assert (again.exit_code, again.stdout) == (0, "Nothing of Mizzen is installed.\n")
+    eventually_blocking(lambda: everything(cluster) - before == {"namespaces//istio-system"}, 120)
 
 
 def definitions(cluster: Cluster) -> set[Name]:
@@ -376,6 +396,7 @@ async def test_what_is_installed_works_together(
     cluster: Cluster, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A control plane with the installed rights alone leads; the server asks it, and believes it by what it wrote."""
+    before = await asyncio.to_thread(everything, cluster)
     assert (await asyncio.to_thread(cluster.install, {})).exit_code == 0
     identity = Identity()
     account = token(cluster.bed, identity.namespace, identity.name, ISSUER, seconds=86_400)
@@ -392,6 +413,25 @@ async def test_what_is_installed_works_together(
         await asyncio.to_thread(work_with, cluster, address)
     assert "forbidden" not in caplog.text
     assert "cannot start while no control plane answers" not in caplog.text
+    await asyncio.to_thread(is_gone_but_for_the_authority, cluster, before)
+
+
+def is_gone_but_for_the_authority(cluster: Cluster, before: set[str]) -> None:
+    """What is left is what a later installation goes on with."""
+    assert cluster.run("uninstall", "--purge", "-y").exit_code == 0
+    staying = {
+        "namespaces//istio-system",
+        "namespaces//injected",
+        "secrets/istio-system/istio-ca-secret",
+        "secrets/istio-system/mizzen-authority",
+    }
+
+    def rest() -> set[str]:
+        left = everything(cluster) - before - staying
+        return {each for each in left if "leases/istio-system/" not in each and "/istio-ca-root-cert" not in each}
+
+    eventually_blocking(lambda: not rest(), 120)
+    assert staying <= everything(cluster)
 
 
 def work_with(cluster: Cluster, address: str) -> None:
