@@ -1,6 +1,7 @@
 """ADS on the wire: changes of resources in, a real gRPC stream out, in both variants."""
 
 import asyncio
+import gc
 
 import faults
 import pytest
@@ -8,7 +9,7 @@ from ads_server import QUIET, serve
 from adsclient import Client, node
 from eventually import eventually
 
-from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
+from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
 from mizzen.errors import MizzenError
 from mizzen.observe import REGISTRY
 from mizzen.settings import Push, Settings, Xds
@@ -266,6 +267,26 @@ async def test_what_departed_clients_followed_is_let_go():
         serving.set(CLUSTER, "z", "1")
         await eventually(lambda: serving.discovery.pusher.count == 1)
         await eventually(lambda: len(serving.engine) == 0)
+
+
+async def test_what_departed_clients_held_goes_without_a_collector_of_cycles():
+    """Streams end in cycles of frames and exceptions; what they knew of the mesh must not wait for somebody to find them."""
+    async with serve([(CLUSTER, "a", "first")]) as serving:
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(5):
+                async with Client(serving.target, node=node(f"app-{number}")) as client:
+                    await client.subscribe(CLUSTER)
+                    await client.read_acked()
+                    serving.set(CLUSTER, "a", f"state-{number}")
+                    assert (await client.read_acked()).names == ["a"]
+                await eventually(lambda: len(serving.discovery.connections) == 0)
+            serving.discovery.responses.clear()
+            contents = [each.data for each in gc.get_objects() if type(each) is Resource]
+            assert sum(b"state-" in data for data in contents) <= 1, "only what is in force"
+        finally:
+            gc.enable()
 
 
 # -- who is let in ----------------------------------------------------------------------------------------------------

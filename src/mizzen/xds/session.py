@@ -112,6 +112,12 @@ class Session(abc.ABC):
             watch.ask_again()
         self.due.update(self.watches)
 
+    def close(self) -> None:
+        """The client has gone: nothing that it held or was to hold is known any more."""
+        for known in (self.watches, self.due, self._steps, self._leaving):
+            known.clear()
+        self._settled = None
+
     # -- out ------------------------------------------------------------------------------------------------------
 
     def take_due(self) -> list[Watch]:

@@ -224,6 +224,8 @@ class Stream:
         for _, roots in self._followed.values():
             self._unfollow(roots)
         self._followed.clear()
+        # A stream that was cancelled is part of cycles, and outlives its end until those are looked for.
+        self._session.close()
 
     async def _fetch(self) -> dict[str, ResourceSet]:
         """What the client should hold of every due type."""
