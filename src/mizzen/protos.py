@@ -155,7 +155,13 @@ def pack(message: Message) -> Any:
 
 def length_delimited(number: int, data: bytes) -> bytes:
     """One field of a message (a string, bytes or sub-message) on the wire, to append to an encoded message."""
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
+    return delimiter(number, len(data)) + data
+
+
+@functools.lru_cache(1 << 14)
+def delimiter(number: int, length: int) -> bytes:
+    """What stands before the bytes of such a field."""
+    return _varint(number << 3 | 2) + _varint(length)
 
 
 def _varint(value: int) -> bytes:

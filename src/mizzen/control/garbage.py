@@ -17,7 +17,8 @@ _YOUNG, _MIDDLE, _NEVER = 50_000, 20, 1 << 30
 _SHORTEST_PAUSE = 60.0
 _PART_OF_TIME = 100
 _PATIENCE = 10
-_LOOK_EVERY = 1.0
+_LOOK_EVERY, _QUIET_LOOKS = 1.0, 10
+"""Seconds, and how many of them without work make a moment a quiet one: changes that people make come in rows."""
 
 
 class Collector:
@@ -48,18 +49,19 @@ class Collector:
 async def collect_in_quiet(progress: Callable[[], object]) -> None:
     """Keep to the policy until cancelled; then the interpreter's own applies again.
 
-    `progress` is another value whenever work was done: the moment is quiet if it has stayed the same.
+    `progress` is another value whenever work was done: the moment is quiet if it has stayed the same for a while.
     """
     before = gc.get_threshold()
     gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
     try:
-        collector, seen = Collector(), progress()
+        collector, seen, looks = Collector(), progress(), 0
         while True:
             await asyncio.sleep(_LOOK_EVERY)
             now = progress()
-            if collector.due(quiet=now == seen):
-                collector.collect()
+            looks = looks + 1 if now == seen else 0
             seen = now
+            if collector.due(quiet=looks >= _QUIET_LOOKS):
+                collector.collect()
     finally:
         gc.set_threshold(*before)
 

@@ -29,18 +29,23 @@ class VirtualHost(msgspec.Struct, frozen=True, kw_only=True):
     require_tls: bool = False
     encoded: bytes = b""
     """The message, where it has been made with these domains, all of which Envoy takes."""
+    lowered: tuple[str, ...] = ()
+    """The domains in lower case, where it is encoded."""
 
 
 def encoded(host: VirtualHost) -> VirtualHost:
     """The same, encoded once for all that hold it."""
     if not all(map(is_domain, host.domains)):
         return host
-    return msgspec.structs.replace(host, encoded=encode_virtual_host(host))
+    lowered = _lower(host)
+    # As a rule they are, and one tuple is enough.
+    lowered = host.domains if lowered == host.domains else lowered
+    return msgspec.structs.replace(host, encoded=encode_virtual_host(host), lowered=lowered)
 
 
 def with_domains(host: VirtualHost, domains: tuple[str, ...]) -> VirtualHost:
     """The same under other names."""
-    return host if domains == host.domains else msgspec.structs.replace(host, domains=domains, encoded=b"")
+    return host if domains == host.domains else msgspec.structs.replace(host, domains=domains, encoded=b"", lowered=())
 
 
 def encode_virtual_host(host: VirtualHost) -> bytes:
@@ -65,9 +70,9 @@ def encode_configuration(
         "ignore_port_in_host_matching": ignores_port,
     }
     head = _route_v3.RouteConfiguration(name=name, validate_clusters={}, **(fields if known else {}))
-    data = protos.encode(head) + b"".join(
-        protos.length_delimited(_VIRTUAL_HOSTS, encode_virtual_host(h)) for h in _with_sound_domains(hosts)
-    )
+    messages = map(encode_virtual_host, _with_sound_domains(hosts))
+    parts = (part for message in messages for part in (protos.delimiter(_VIRTUAL_HOSTS, len(message)), message))
+    data = b"".join((protos.encode(head), *parts))
     return Resource(name, protos.encode_any(_route_v3.RouteConfiguration.DESCRIPTOR.full_name, data))
 
 
@@ -78,9 +83,7 @@ def _with_sound_domains(hosts: Iterable[VirtualHost]) -> Iterable[VirtualHost]:
     which is what meets everything else.
     """
     listed = list(hosts)
-    domains = [domain.lower() for host in listed for domain in host.domains]
-    sound = all(host.encoded or all(map(is_domain, host.domains)) for host in listed)
-    if sound and len(set(domains)) == len(domains):
+    if all(host.encoded or all(map(is_domain, host.domains)) for host in listed) and _all_domains(listed) is not None:
         return listed
     last = max((place for place, host in enumerate(listed) if "*" in host.domains), default=-1)
     seen: set[str] = set()
@@ -132,12 +135,19 @@ def _full_names(host: VirtualHost) -> tuple[str, str]:
     return own, own.rpartition(":")[0]
 
 
+def _lower(host: VirtualHost) -> tuple[str, ...]:
+    return host.lowered or tuple(domain.lower() for domain in host.domains)
+
+
+def _all_domains(hosts: list[VirtualHost]) -> set[str] | None:
+    """The domains of all hosts, in lower case; None where one is said twice."""
+    found = set[str]().union(*map(_lower, hosts))
+    return found if len(found) == sum(len(host.domains) for host in hosts) else None
+
+
 def _are_apart(hosts: list[VirtualHost]) -> bool:
     """Whether each has a name and domains of its own, and no other's full name; the usual case, found quickly."""
-    holders = {domain.lower(): host for host in hosts for domain in host.domains}
-    if len(holders) != sum(len(host.domains) for host in hosts):
+    domains = _all_domains(hosts)
+    if domains is None or len({host.name for host in hosts}) != len(hosts) or not all(host.domains for host in hosts):
         return False
-    if len({host.name for host in hosts}) != len(hosts) or not all(host.domains for host in hosts):
-        return False
-    full = {name for host in hosts for name in _full_names(host)}
-    return all(domain in _full_names(holders[domain]) for domain in holders.keys() & full)
+    return not any(name in domains and name not in _lower(host) for host in hosts for name in _full_names(host))
