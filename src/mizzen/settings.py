@@ -196,6 +196,8 @@ class Features(Group, frozen=True, kw_only=True):
     """Whether statuses of the Gateway API's objects are written to the API server."""
     analysis: Annotated[bool, Variable("PILOT_ENABLE_ANALYSIS", words.parse_bool)] = False
     """Whether what analysis finds about objects of Istio's kinds is written to their statuses."""
+    analysis_interval: Annotated[float, Variable("PILOT_ANALYSIS_INTERVAL", words.parse_duration)] = 1.0
+    """Seconds between two looks at what statuses of Istio's kinds are to say; changes within them are analysed once."""
     object_statuses: Annotated[bool, Variable("PILOT_ENABLE_STATUS", words.parse_bool)] = False
     """Whether it is written to their statuses that they are in force, or why not."""
     gateway_deployments: Annotated[

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("mesh_kinds")
 
 
 @contextlib.asynccontextmanager
-async def writing(bed: Bed, folder: pathlib.Path, **features: bool) -> AsyncIterator[Plane]:
+async def writing(bed: Bed, folder: pathlib.Path, **features: bool | float) -> AsyncIterator[Plane]:
     nothing = settings.Features(gateway_statuses=False, gateway_deployments=False, allocate_addresses=False)
     tuned = msgspec.structs.replace(FAST, features=msgspec.structs.replace(nothing, **features))
     access = from_kubeconfig(await asyncio.to_thread(installed, bed))
@@ -99,6 +99,18 @@ async def test_findings_come_and_go(bed: Bed, namespace: str, tmp_path: pathlib.
         assert status == {"observedGeneration": 2}
         await are_settled(plane)
         assert "status" not in await objects.get(fine), "of what is in order nothing is written"
+
+
+async def test_an_analysis_comes_as_often_as_it_was_asked_for(bed: Bed, namespace: str, tmp_path: pathlib.Path) -> None:
+    objects = Objects(bed)
+    first, second = route(namespace, "nobody", "first"), route(namespace, "nobody", "second")
+    await objects.apply(first)
+    async with writing(bed, tmp_path, analysis=True, analysis_interval=20.0):
+        await objects.until(first, codes)
+        await objects.apply(second)
+        await asyncio.sleep(5)
+        assert "status" not in await objects.get(second)
+        await objects.until(second, codes)
 
 
 async def test_the_condition_follows_what_is_in_force(bed: Bed, namespace: str, tmp_path: pathlib.Path) -> None:

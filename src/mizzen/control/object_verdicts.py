@@ -30,8 +30,8 @@ MANAGER = "mizzen.io/verdicts"
 """Who writes."""
 CONDITION = "Reconciled"
 
-_EVERY = 1.0
-"""Seconds between two looks: what changes several times within them is analysed once."""
+_LEAST = 0.1
+"""Seconds between two looks, whatever is asked for."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,16 +43,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def keep_verdicts(
-    db: Engine, *, analyses: bool, told: Callable[[], tuple[origins.Finding, ...]] | None
+    db: Engine, *, analyses: bool, told: Callable[[], tuple[origins.Finding, ...]] | None, every: float
 ) -> Keeping[Verdict]:
-    """Findings if it analyses, the condition if it is told what is not in force."""
+    """Findings if it analyses, the condition if it is told what is not in force; looked at `every` so many seconds."""
     return Keeping(
         kinds=verdicts.KINDS,
         follow=lambda changed: _Verdicts(db, changed, analyses=analyses, told=told),
         merge=merge_verdict,
         manager=MANAGER,
         tell_waiting=_WAITING.set,
-        every=_EVERY,
+        every=max(every, _LEAST),
     )
 
 

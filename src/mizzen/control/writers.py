@@ -91,7 +91,8 @@ class Writers:
         asked = analysis_settings.Settings(istio_namespace=instance.namespace, revision=instance.revision)
         self._db.set(analysis_settings.SETTINGS, asked)
         told = self._findings if features.object_statuses else None
-        keeping = keep_verdicts(self._db, analyses=features.analysis, told=told)
+        every = features.analysis_interval
+        keeping = keep_verdicts(self._db, analyses=features.analysis, told=told, every=every)
         await StatusWriter(keeping, self._cluster.source, requests, self._cluster.revisions).run()
 
     async def _deploy_gateways(self, requests: LeaderRequests) -> None:

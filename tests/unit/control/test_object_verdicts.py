@@ -97,7 +97,7 @@ async def test_objects_are_named_whose_verdict_has_changed() -> None:
     db = Engine()
     named: list[Key] = []
     told: list[tuple[Finding, ...]] = [()]
-    followed = keep_verdicts(db, analyses=True, told=lambda: told[0]).follow(named.append)
+    followed = keep_verdicts(db, analyses=True, told=lambda: told[0], every=1.0).follow(named.append)
     _put(db, "nobody")
     await followed.look()
     assert named == [KEY]
@@ -125,7 +125,7 @@ async def test_objects_are_named_whose_verdict_has_changed() -> None:
 
 async def test_nothing_is_analysed_where_nobody_wants_it() -> None:
     db = Engine()
-    followed = keep_verdicts(db, analyses=False, told=lambda: ()).follow(lambda _: None)
+    followed = keep_verdicts(db, analyses=False, told=lambda: (), every=1.0).follow(lambda _: None)
     _put(db, "nobody")
     await followed.look()
     assert followed.values[KEY][1] == Verdict(findings=None, faults=())
@@ -135,7 +135,7 @@ async def test_nothing_is_analysed_where_nobody_wants_it() -> None:
 @pytest.mark.parametrize("analyses", [True, False])
 async def test_what_is_followed_is_the_object_as_it_is_now(analyses: bool) -> None:
     db = Engine()
-    followed = keep_verdicts(db, analyses=analyses, told=lambda: ()).follow(lambda _: None)
+    followed = keep_verdicts(db, analyses=analyses, told=lambda: (), every=1.0).follow(lambda _: None)
     for host in ("one", "two"):
         _put(db, host)
         await followed.look()
