@@ -90,9 +90,11 @@ class Replica:
 
     def __init__(self, mesh: "Replicas", name: str) -> None:
         self.name, self._mesh = name, mesh
+        self.ahead = 0.0
+        """Seconds by which its time of day is."""
         self.wire = Wire(mesh.server)
         self.election = Election(
-            self.wire, NAMESPACE, "lock", make_identity(name), clock=now, calendar=lambda: 1.7e9 + now()
+            self.wire, NAMESPACE, "lock", make_identity(name), clock=now, calendar=lambda: 1.7e9 + now() + self.ahead
         )
         self.failure: Exception | None = None
         self.task = asyncio.ensure_future(self.election.run(self._lead))
@@ -229,6 +231,25 @@ def test_an_outage_that_is_shorter_than_the_deadline_changes_nothing():
                 one.wire.broken = ""
             await asyncio.sleep(10)
         assert (replicas.leader, len(replicas.terms)) == (first.name, 1)
+
+    play(scenario)
+
+
+def test_clocks_that_jump_neither_take_the_lease_nor_keep_it():
+    async def scenario(replicas: Replicas) -> None:
+        first = await replicas.until_led()
+        for hours in (24, -48, 1000, 0):
+            for one in replicas.all:
+                one.ahead = hours * 3600.0 * random.uniform(-1, 1)
+            await asyncio.sleep(60)
+        assert (replicas.leader, len(replicas.terms)) == (first.name, 1)
+        first.ahead = 1e8
+        await asyncio.sleep(30)
+        killed = now()
+        await first.kill()
+        replicas.all.remove(first)
+        await replicas.until_led()
+        assert TIMING.lease - TIMING.retry < now() - killed < TIMING.lease + TIMING.retry * 2.2 + 1
 
     play(scenario)
 
