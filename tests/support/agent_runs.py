@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import os
 import signal
 import sys
@@ -10,8 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import tiny_control
-
-_addresses = itertools.count(os.getpid() % 200 * 250 + 2)
+from claims import own_number
 
 POD = {"POD_NAME": "front-0", "POD_NAMESPACE": "demo", "SERVICE_ACCOUNT": "front", "INSTANCE_IP": "10.1.1.10"}
 
@@ -20,8 +18,8 @@ class AgentRun:
     """One pod's folder and the agent that runs in it; it may be run several times."""
 
     def __init__(self, folder: Path, control: tiny_control.TinyControl, environ: dict[str, str] | None = None) -> None:
-        number = next(_addresses)
-        self.address = f"127.89.{number // 250 % 250}.{number % 250 + 1}"
+        number = own_number("address of an agent", range(250 * 250))
+        self.address = f"127.89.{number // 250}.{number % 250 + 1}"
         self.folder = folder
         self.process: asyncio.subprocess.Process | None = None
         self.environ = {

@@ -8,14 +8,15 @@ secrets are told from another's, and access logs tell Envoy's reasons.
 
 import asyncio
 import contextlib
+import functools
 import json
-import os
 import pathlib
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from aiohttp import web
+from claims import own_number
 from static_envoy import started
 from traffic_certificates import ROOT
 
@@ -27,13 +28,19 @@ ID = "x-expectation"
 _MANAGER = "envoy.filters.network.http_connection_manager"
 _LOGGER = "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog"
 _ADDRESS = re.compile(r"\b10\.(\d+)\.(\d+\.\d+)\b")
-_SHIFT = os.getpid()
-"""Tests that run at the same time have addresses of their own."""
+_LOOPBACK = [number for number in range(1, 256) if number not in (11, 89)]
+"""Second numbers of addresses of this machine; other tests have the rest."""
 
 
 def here(address: str) -> str:
     """The address of this machine that stands for one of the mesh."""
-    return _ADDRESS.sub(lambda found: f"127.{(int(found[1]) + _SHIFT) % 256}.{found[2]}", address)
+    return _ADDRESS.sub(lambda found: f"127.{_own_network(found[1])}.{found[2]}", address)
+
+
+@functools.cache
+def _own_network(_: str) -> int:
+    """What stands for a network of the mesh; tests that run at the same time have networks of their own."""
+    return own_number("network of loopback", _LOOPBACK)
 
 
 class Bench:
