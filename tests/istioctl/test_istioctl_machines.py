@@ -23,8 +23,7 @@ ANNOTATION = "proxy_metadata: {Q: \"it's a $x\"}\ntracing: {zipkin: {address: 'a
 def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kube_bed.Bed]:
     with kube_bed.running(tmp_path_factory.mktemp("kubernetes")) as bed:
         kube_mesh_kinds.install(bed)
-        for namespace in ("istio-system", "shop"):
-            bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
         bed.call("POST", "/api/v1/namespaces/shop/serviceaccounts", {"metadata": {"name": "vm"}})
         config_map(bed, "shop", "istio-ca-root-cert", "root-cert.pem", "ROOT\n")
         config_map(bed, "istio-system", "istio", "mesh", MESH)

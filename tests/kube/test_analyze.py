@@ -1,15 +1,13 @@
 """`analyze` over a real cluster, over files, and over both together."""
 
-import asyncio
 import json
 
 import cli_runs
-import eventually as waiting
 import pytest
-from kube_bed import Answer, Bed
-from kube_objects import definition, path_of, service
+from kube_bed import Bed
+from kube_objects import path_of, service
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+pytestmark = pytest.mark.usefixtures("mesh_kinds")
 
 
 def route(namespace: str, host: str) -> dict:
@@ -21,31 +19,13 @@ def route(namespace: str, host: str) -> dict:
     }
 
 
-@pytest.fixture
-def routes(bed: Bed) -> None:
-    try:
-        bed.call("POST", CRDS, definition("VirtualService", "virtualservices", "networking.istio.io", "v1"))
-    except Answer as answer:
-        if answer.status != 409:
-            raise
-    path = "/apis/networking.istio.io/v1/virtualservices"
-
-    def served() -> bool:
-        try:
-            return bool(bed.call("GET", path))
-        except Answer:
-            return False
-
-    asyncio.run(waiting.eventually(served, 120))
-
-
 def analyze(bed: Bed, namespace: str, *arguments: str) -> list[tuple[str, str]]:
     ran = cli_runs.run("analyze", "-c", str(bed.kubeconfig()), "-n", namespace, "-o", "json", *arguments)
     assert ran.exit_code == 0, ran.stderr
     return [(found["code"], found.get("reference", "")) for found in json.loads(ran.stdout)]
 
 
-def test_the_objects_of_the_cluster_are_analysed(bed, namespace, routes):
+def test_the_objects_of_the_cluster_are_analysed(bed, namespace):
     document = route(namespace, "absent")
     bed.apply(path_of(document, "virtualservices"), document)
     assert ("IST0101", "") in analyze(bed, namespace)
@@ -53,7 +33,7 @@ def test_the_objects_of_the_cluster_are_analysed(bed, namespace, routes):
     assert "IST0101" not in {code for code, _ in analyze(bed, namespace)}
 
 
-def test_files_are_analysed_with_the_cluster_and_replace_its_objects(bed, namespace, routes, tmp_path):
+def test_files_are_analysed_with_the_cluster_and_replace_its_objects(bed, namespace, tmp_path):
     bed.apply(path_of(service(namespace, "cart"), "services"), service(namespace, "cart"))
     file = tmp_path / "v.json"
     file.write_text(json.dumps(route(namespace, "cart")))

@@ -14,12 +14,11 @@ import kube_bed
 import kube_mesh_kinds
 import pytest
 import pytest_asyncio
-import yaml
 from eventually import eventually, eventually_blocking
 from golden_server import JSON_STORE, GoldenServer
 from kube_accounts import make_account, token
 from kube_admission import Mesh, meshed
-from kube_bed import ISSUER, PARTS, Answer, Bed
+from kube_bed import ISSUER, Answer, Bed
 from kube_objects import path_of
 from kube_webhooks import validator
 from recorded_findings import recorded_findings
@@ -30,7 +29,6 @@ from mizzen.api.kinds import kind_of_api
 from mizzen.api.mesh.merge import merge_mesh_config
 from mizzen.api.meta import Key, Object
 from mizzen.cli import analysis_live, analysis_run
-from mizzen.install.crds.definitions import mesh_crds
 from mizzen.model.mesh import MESH
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
@@ -75,23 +73,10 @@ CONDITION = "IST0171"
 # -- the server and who follows it ----------------------------------------------------------------------------------------
 
 
-def definitions() -> Iterator[dict[str, Any]]:
-    """The mesh's kinds as they are installed, and those of the Gateway API as its own project has them."""
-    yield from mesh_crds()
-    files = sorted((PARTS / "gateway-api").glob("*.yaml"))
-    if not files:
-        pytest.skip("no definitions of the Gateway API: scripts/test-kube-parts brings them")
-    for file in files:
-        documents = filter(None, yaml.safe_load_all(file.read_text()))
-        yield from (one for one in documents if one["kind"] == "CustomResourceDefinition")
-
-
 @pytest.fixture(scope="module")
 def golden_bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """A server with the mesh's kinds, whose own Service nobody in the mesh sees."""
     with kube_bed.running(tmp_path_factory.mktemp("golden"), JSON_STORE) as bed:
-        for crd in definitions():
-            bed.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
         kube_mesh_kinds.install(bed)
         eventually_blocking(lambda: hides_its_service(bed), 120)
         yield bed

@@ -138,8 +138,7 @@ class Mesh:
 
     def prepare(self) -> None:
         kube_mesh_kinds.install(self.bed)
-        for name in ("istio-system", NAMESPACE):
-            self.bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        self.bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
 
     # -- objects --------------------------------------------------------------------------------------------------
 

@@ -1,61 +1,45 @@
-"""The kinds of the mesh in an API server: CRDs that take anything, with the defaults of status that real ones have."""
+"""The kinds of the mesh in an API server: Istio's as an installation defines them, the Gateway API's as its project does."""
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+import yaml
 from eventually import eventually_blocking
-from kube_bed import Answer, Bed
-from kube_objects import definition
+from kube_bed import PARTS, Answer, Bed
 
-from mizzen.api.kinds import KINDS, Kind
+from mizzen.install.crds.definitions import mesh_crds
 
 GATEWAY_API = "gateway.networking.k8s.io"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_WAITING = {
-    "status": "Unknown",
-    "reason": "Pending",
-    "message": "Waiting for controller",
-    "lastTransitionTime": "1970-01-01T00:00:00Z",
-}
-_CONDITIONS = {
-    "GatewayClass": ("Accepted",),
-    "Gateway": ("Accepted", "Programmed"),
-    "ListenerSet": ("Accepted", "Programmed"),
-}
-_LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-def mesh_kinds() -> list[Kind]:
-    """Those that are no part of Kubernetes itself."""
-    return [kind for kind in KINDS if kind.group.endswith(".istio.io") or kind.group == GATEWAY_API]
-
-
-def crd(kind: Kind) -> dict[str, Any]:
-    """The CRD of a kind; the group is one that Kubernetes protects against strangers."""
-    schema: dict[str, Any] = dict(_LOOSE)
-    if kind.group == GATEWAY_API and kind.kind in _CONDITIONS:
-        default = {"conditions": [_WAITING | {"type": one} for one in _CONDITIONS[kind.kind]]}
-        schema["properties"] = {"status": _LOOSE | {"default": default}}
-    document = definition(kind.kind, kind.plural, kind.group, *kind.versions, schema=schema)
-    document["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
-    if not kind.namespaced:
-        document["spec"]["scope"] = "Cluster"
-    return document
 
 
 def install(bed: Bed) -> None:
     """Make the CRDs that are missing, and the control plane's namespace, and wait until all kinds are served."""
     with contextlib.suppress(Answer):
         bed.call("POST", "/api/v1/namespaces", {"metadata": {"name": "istio-system"}})
-    for kind in mesh_kinds():
+    documents = [*mesh_crds(), *_of_gateway_api()]
+    for document in documents:
         try:
-            bed.call("POST", _CRDS, crd(kind))
+            bed.call("POST", _CRDS, document)
         except Answer as answer:
             if answer.status != 409:
                 raise
-    for kind in mesh_kinds():
-        path = f"/apis/{kind.api_version}/{kind.plural}"
-        eventually_blocking(lambda path=path: _is_served(bed, path), 120)
+    for document in documents:
+        spec = document["spec"]
+        for version in spec["versions"]:
+            path = f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
+            eventually_blocking(lambda path=path: _is_served(bed, path), 120)
+
+
+def _of_gateway_api() -> Iterator[dict[str, Any]]:
+    files = sorted((PARTS / "gateway-api").glob("*.yaml"))
+    if not files:
+        pytest.skip("no definitions of the Gateway API: scripts/test-kube-parts brings them")
+    for file in files:
+        documents = filter(None, yaml.safe_load_all(file.read_text()))
+        yield from (one for one in documents if one["kind"] == "CustomResourceDefinition")
 
 
 def _is_served(bed: Bed, path: str) -> bool:
