@@ -21,6 +21,7 @@ from mizzen.errors import DecodeError, MizzenError
 from mizzen.inject.machines import Choices, Machine
 from mizzen.inject.workload import mapping
 from mizzen.inject.yaml_texts import load_yaml
+from mizzen.install.identity import Identity
 from mizzen.sources.documents import parse_yaml
 from mizzen.sources.kube.client import Client, Refused
 
@@ -54,13 +55,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     system: str
 
     @property
-    def is_revisioned(self) -> bool:
-        """Whether the control plane is another than the default one."""
-        return self.revision not in ("", "default")
-
-    def named(self, name: str) -> str:
-        """The name that an object of the control plane has for its revision."""
-        return f"{name}-{self.revision}" if self.is_revisioned else name
+    def plane(self) -> Identity:
+        """The control plane."""
+        return Identity(namespace=self.system, revision=self.revision)
 
 
 def configure(request: Request) -> None:
@@ -87,7 +84,7 @@ async def _collect(request: Request) -> dict[str, str]:
             await _read_mesh(client, request),
             Choices(
                 cluster=request.cluster_id or await _find_cluster(client, request),
-                discovery=f"{request.named('istiod')}.{request.system}.svc:15012" if request.is_revisioned else "",
+                discovery="" if request.plane.is_default else f"{request.plane.name}.{request.system}.svc:15012",
                 captures_dns=request.capture_dns,
                 registers=request.autoregister,
                 internal_address=request.internal_ip,
@@ -170,14 +167,14 @@ async def _read_map(client: Client, namespace: str, name: str) -> Mapping[str, A
 
 
 async def _read_mesh(client: Client, request: Request) -> Mapping[str, Any]:
-    name = request.named("istio")
+    name = f"istio{request.plane.suffix}"
     text = (await _read_map(client, request.system, name)).get("mesh") or ""
     return _parse(str(text), f"ConfigMap {request.system}/{name}, mesh")
 
 
 async def _find_cluster(client: Client, request: Request) -> str:
     """The name that injection gives the cluster."""
-    name = request.named("istio-sidecar-injector")
+    name = f"istio-sidecar-injector{request.plane.suffix}"
     try:
         data = await _read_map(client, request.system, name)
     except MizzenError as error:
@@ -219,7 +216,7 @@ async def _make_token(client: Client, namespace: str, account: str, request: Req
 
 async def _find_host(client: Client, request: Request) -> str:
     """The line for the machine's `/etc/hosts`; empty where nobody knows the address."""
-    host = f"{request.named('istiod')}.{request.system}.svc"
+    host = f"{request.plane.name}.{request.system}.svc"
     address = request.ingress_ip or await _find_address(client, request)
     if not address:
         _warn(

@@ -11,7 +11,6 @@ resource version that they were decided on, and the server refuses the late ones
 
 import asyncio
 import contextlib
-import datetime
 import math
 import random
 import time
@@ -22,6 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from mizzen import observe
+from mizzen.control.times import format_micro_time
 from mizzen.errors import SourceError
 from mizzen.settings import Leadership
 from mizzen.sources.kube.client import MERGE_PATCH, Refused, Unreachable
@@ -160,7 +160,7 @@ class Election:
         self._held_until = -math.inf
         if known is None or known.spec.holder_identity != self.identity or seconds <= 0:
             return
-        now = self._now()
+        now = format_micro_time(self._calendar())
         spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
         with contextlib.suppress(SourceError, TimeoutError):
             async with asyncio.timeout(min(seconds, self._timing.retry)):
@@ -219,7 +219,7 @@ class Election:
         return self._clock() >= self._seen_at + (spec.lease_duration_seconds or self._timing.lease)
 
     async def _write(self, known: _Lease | None) -> bool:
-        asked, now = self._clock(), self._now()
+        asked, now = self._clock(), format_micro_time(self._calendar())
         spec: dict[str, Any] = {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": math.ceil(self._timing.lease),
@@ -259,10 +259,6 @@ class Election:
         """Change the Lease as it was known, and no other; labels and the like of it stay."""
         body = {"metadata": {"resourceVersion": known.metadata.resource_version}, "spec": spec}
         return _decode(await self._api.call("PATCH", f"{self._path}/{self.name}", body, content_type=MERGE_PATCH))
-
-    def _now(self) -> str:
-        moment = datetime.datetime.fromtimestamp(self._calendar(), datetime.UTC)
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _decode(body: bytes) -> _Lease:

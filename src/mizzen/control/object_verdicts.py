@@ -17,7 +17,7 @@ from mizzen.analysis.catalogue import documentation
 from mizzen.analysis.findings import Finding
 from mizzen.api.meta import Key, Object
 from mizzen.control.computed import Computed
-from mizzen.control.status_merging import Document, Stamp, canonical, members
+from mizzen.control.status_merging import Document, Stamp, canonical, merge_conditions
 from mizzen.control.statuses import Keeping
 from mizzen.incremental import Engine, query
 from mizzen.sources import origins
@@ -143,15 +143,13 @@ def _message(finding: Finding) -> dict[str, Any]:
 
 
 def _conditions(faults: tuple[str, ...], old: Any, stamp: Stamp) -> list[dict[str, Any]]:
-    known = members(old)
     condition = {
         "type": CONDITION,
         "status": "False" if faults else "True",
         "reason": "NotInForce" if faults else "InForce",
         "message": "; ".join(faults),
     }
-    before = next((one for one in known if one.get("type") == CONDITION), None)
-    return [*(dict(one) for one in known if one.get("type") != CONDITION), stamp.on(condition, before)]
+    return merge_conditions([condition], old, stamp, (CONDITION,))
 
 
 def _generation(current: Document) -> int:

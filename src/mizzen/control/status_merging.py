@@ -7,7 +7,7 @@ condition's status is what it was. No time is read here.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -50,9 +50,11 @@ class Stamp:
 # -- fields -----------------------------------------------------------------------------------------------------------
 
 
-def _merge_conditions(wanted: Any, old: Any, stamp: Stamp) -> list[dict[str, Any]]:
-    """Those of an object: types that are none of ours stay."""
-    kept = [dict(one) for one in members(old) if one.get("type") not in CONDITIONS]
+def merge_conditions(
+    wanted: Iterable[Document], old: Any, stamp: Stamp, types: Container[str] = CONDITIONS
+) -> list[dict[str, Any]]:
+    """Those of an object: those of other types than ours stay."""
+    kept = [dict(one) for one in members(old) if one.get("type") not in types]
     return [*kept, *_stamped(wanted, old, stamp)]
 
 
@@ -97,7 +99,7 @@ def _identity(entry: Document, reference: str) -> tuple[str, str]:
 
 
 _MERGES: Mapping[str, Callable[[Any, Any, Stamp], Any]] = {
-    "conditions": _merge_conditions,
+    "conditions": merge_conditions,
     "listeners": _merge_listeners,
     "addresses": _merge_addresses,
     "attachedListenerSets": _merge_count,

@@ -10,7 +10,6 @@ agree on it.
 
 import asyncio
 import contextlib
-import datetime
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, Protocol, TypeVar
@@ -25,6 +24,7 @@ from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.retries import Chores
 from mizzen.control.revisions import Revisions
 from mizzen.control.status_merging import merge_status
+from mizzen.control.times import format_time
 from mizzen.errors import SourceError
 from mizzen.incremental import Engine
 from mizzen.model.convert.status.objects import STATUSES, own_status, status_keys
@@ -222,7 +222,9 @@ class StatusWriter(Generic[T]):
         if (metadata.uid, metadata.generation) != (own.uid, own.generation):
             return {}  # Another one than the status was computed for; the source will tell of it, if it has not.
         current = read.status if isinstance(read.status, dict) else {}
-        changes = self._keeping.merge(status, current, generation=metadata.generation, now=self._now())
+        changes = self._keeping.merge(
+            status, current, generation=metadata.generation, now=format_time(self._calendar())
+        )
         if not changes:
             self._settled[key] = (metadata.resource_version, found, status)
         return changes
@@ -239,7 +241,3 @@ class StatusWriter(Generic[T]):
             return ""
         _WRITES.labels(key.kind).inc()
         return _document.decode(answer).metadata.resource_version
-
-    def _now(self) -> str:
-        moment = datetime.datetime.fromtimestamp(self._calendar(), datetime.UTC)
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

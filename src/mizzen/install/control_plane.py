@@ -37,14 +37,17 @@ def control_plane_documents(values: Values) -> list[dict[str, Any]]:
 def service(values: Values) -> dict[str, Any]:
     """The control plane's Service."""
     spec: dict[str, Any] = {
-        "ports": [
-            {"name": name, "port": port, "protocol": "TCP", "targetPort": target} for name, port, target in PORTS
-        ],
+        "ports": service_ports(),
         "selector": selector(values.identity),
     }
     spec |= given(values.get("pilot") or {}, "ipFamilyPolicy", "ipFamilies")
     annotations = texts(values.get("pilot.serviceAnnotations"))
     return _own(values, "v1", "Service", annotations=annotations, spec=spec)
+
+
+def service_ports() -> list[dict[str, Any]]:
+    """Its ports."""
+    return [{"name": name, "port": port, "protocol": "TCP", "targetPort": target} for name, port, target in PORTS]
 
 
 def tag_service(values: Values, tag: str) -> dict[str, Any]:

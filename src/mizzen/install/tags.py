@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mizzen.install.control_plane import PORTS, selector
+from mizzen.install.control_plane import selector, service_ports
 from mizzen.install.identity import COMPONENT_LABEL, DEFAULT_REVISION, REVISION_LABEL, TAG_LABEL, Identity
 from mizzen.install.webhooks import Injector, Validator, injector_configuration, validator_configuration
 
@@ -122,7 +122,7 @@ def _service(tag: Tag) -> dict[str, Any]:
         ]
         pods = dict(spec.get("selector") or {})
     else:
-        ports = [{"name": name, "port": port, "protocol": "TCP", "targetPort": target} for name, port, target in PORTS]
+        ports = service_ports()
         pods = selector(tag.identity)
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports, "selector": pods}}
 

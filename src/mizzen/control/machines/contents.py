@@ -5,7 +5,6 @@ entry's name and document, the annotations that say who looks after it, the cond
 annotations are Istio's, so that entries change hands between istiod and Mizzen.
 """
 
-import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 
 from mizzen.api.meta import Key
 from mizzen.api.networking.workload_group import WorkloadGroup
+from mizzen.control.times import format_micro_time, parse_time
 from mizzen.model.proxy import Proxy
 from mizzen.model.spiffe import Identity
 
@@ -150,12 +150,12 @@ def refusal(identity: Identity | None, namespace: str, account: str) -> str:
 
 def connected(instance: str, at: float) -> dict[str, str | None]:
     """A merge patch of annotations: the machine is connected to this instance."""
-    return {CONTROLLER: instance, CONNECTED_AT: format_time(at), DISCONNECTED_AT: None}
+    return {CONTROLLER: instance, CONNECTED_AT: format_micro_time(at), DISCONNECTED_AT: None}
 
 
 def disconnected(at: float) -> dict[str, str | None]:
     """A merge patch of annotations: it is connected no more."""
-    return {CONNECTED_AT: None, DISCONNECTED_AT: format_time(at)}
+    return {CONNECTED_AT: None, DISCONNECTED_AT: format_micro_time(at)}
 
 
 def is_connected(instance: str, at: float, annotations: Mapping[str, str]) -> bool:
@@ -198,8 +198,8 @@ def merge_condition(
     condition = {
         "type": HEALTHY,
         "status": status,
-        "lastProbeTime": format_time(now),
-        "lastTransitionTime": before["lastTransitionTime"] if same else format_time(now),
+        "lastProbeTime": format_micro_time(now),
+        "lastTransitionTime": before["lastTransitionTime"] if same else format_micro_time(now),
         **({"message": message} if message else {}),
     }
     return list({**found, HEALTHY: condition}.values())
@@ -208,21 +208,3 @@ def merge_condition(
 def without_health(conditions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The conditions but for the one of health."""
     return [each for each in conditions if each.get("type") != HEALTHY]
-
-
-# -- time ---------------------------------------------------------------------------------------------------------
-
-
-def format_time(at: float) -> str:
-    """As Istio writes it, to the microsecond."""
-    moment = datetime.datetime.fromtimestamp(at, datetime.UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def parse_time(text: str) -> float | None:
-    """Seconds since 1970, to the microsecond; None for what is no time."""
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment.timestamp() if moment.tzinfo is not None else None

@@ -18,6 +18,7 @@ from mizzen.control.machines import contents
 from mizzen.control.machines.contents import Machine
 from mizzen.control.machines.entries import Entries, Entry
 from mizzen.control.retries import Budget, Chores
+from mizzen.control.times import parse_time
 from mizzen.xds.identity import Refused
 from mizzen.xds.registration import Health
 from mizzen.xds.status import Connection
@@ -264,7 +265,7 @@ class Registrar:
         if not registered and len(contents.without_health(read.conditions)) == len(read.conditions):
             return
         if not self._is_abandoned(annotations):
-            left = contents.parse_time(annotations.get(contents.DISCONNECTED_AT, ""))
+            left = parse_time(annotations.get(contents.DISCONNECTED_AT, ""))
             if left is not None and contents.CONNECTED_AT not in annotations:
                 self._chores.add(key, max(0.0, left + self._settings.grace - self._clock()) + _MARGIN)
             return

@@ -4,6 +4,7 @@ import json
 
 from mizzen.api.decode import decode_object
 from mizzen.control.machines import contents
+from mizzen.control.times import format_micro_time
 from mizzen.model.proxy import parse_node
 from mizzen.model.spiffe import Identity
 
@@ -119,15 +120,9 @@ def test_moments_survive_being_written_down():
     assert contents.is_older(at - 0.001, annotations)
 
 
-def test_nanoseconds_of_istiod_are_read():
-    assert contents.parse_time("2026-08-27T12:45:20.123456789Z") == contents.parse_time("2026-08-27T12:45:20.123456Z")
-    assert contents.parse_time("yesterday") is None
-    assert contents.parse_time("2026-08-27T12:45:20") is None
-
-
 def abandoned(now, grace=10.0, longest=100.0, **annotations):
     names = {"connected": contents.CONNECTED_AT, "disconnected": contents.DISCONNECTED_AT}
-    given = {names[name]: contents.format_time(at) for name, at in annotations.items()}
+    given = {names[name]: format_micro_time(at) for name, at in annotations.items()}
     return contents.is_abandoned(given, now, grace=grace, longest=longest)
 
 
@@ -159,6 +154,6 @@ def test_the_condition_of_health_stands_beside_those_of_others():
     assert second[1]["lastTransitionTime"] == first[1]["lastTransitionTime"]
     third = contents.merge_condition(second, True, "", 300.0)
     assert third is not None
-    assert third[1]["lastTransitionTime"] == contents.format_time(300.0)
+    assert third[1]["lastTransitionTime"] == format_micro_time(300.0)
     assert "message" not in third[1]
     assert contents.without_health(json.loads(json.dumps(third))) == [other]

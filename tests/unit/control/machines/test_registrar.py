@@ -13,6 +13,7 @@ from mizzen.api.meta import Key
 from mizzen.control.machines import contents
 from mizzen.control.machines.entries import OwnEntries
 from mizzen.control.machines.registrar import Registrar
+from mizzen.control.times import parse_time
 from mizzen.errors import SourceError
 from mizzen.model.proxy import parse_node
 from mizzen.model.spiffe import Identity
@@ -136,7 +137,7 @@ async def test_who_connects_is_registered_before_it_is_served(mesh):
         await one.admit(connection(1000.0))
     assert mesh.entry.spec.address == "10.0.0.9"
     assert mesh.annotations[contents.CONTROLLER] == "one"
-    assert contents.parse_time(mesh.annotations[contents.CONNECTED_AT]) == 1000.0
+    assert parse_time(mesh.annotations[contents.CONNECTED_AT]) == 1000.0
 
 
 @pytest.mark.parametrize("lie", [{"account": "other"}, {"namespace": "bank"}, {"verified": False}])
@@ -155,7 +156,7 @@ async def test_who_proves_to_be_another_cannot_take_an_entry_over(mesh):
         with pytest.raises(Refused):
             await one.admit(connection(1001.0, account="other"))
         await one.admit(connection(1002.0))
-        await eventually(lambda: contents.parse_time(mesh.annotations[contents.CONNECTED_AT]) == 1002.0)
+        await eventually(lambda: parse_time(mesh.annotations[contents.CONNECTED_AT]) == 1002.0)
 
 
 async def test_identities_count_for_nothing_where_that_is_set(mesh):
@@ -258,7 +259,7 @@ async def test_the_newer_of_two_connections_to_one_replica_counts(mesh):
         await one.admit(old)
         await one.admit(new)
         one.leave(old)
-        await eventually(lambda: contents.parse_time(mesh.annotations[contents.CONNECTED_AT]) == 1001.0)
+        await eventually(lambda: parse_time(mesh.annotations[contents.CONNECTED_AT]) == 1001.0)
         mesh.now = 1100.0
         await asyncio.sleep(0.6)
         assert contents.DISCONNECTED_AT not in mesh.annotations
