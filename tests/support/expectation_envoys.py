@@ -3,7 +3,7 @@
 Everything is what the world of a table holds for these proxies, in dialect `envoy`. Changed is what one process on one
 machine must change: networks `10.x` become others of `127` in all resources alike, listeners bind the addresses that
 the capture would lead to them, clusters towards programs lead to echo servers, names of one sidecar's clusters and
-secrets are told from another's, and access logs tell Envoy's reasons.
+secrets are told from another's, access logs tell Envoy's reasons, and routes wait however slow the machine is.
 """
 
 import asyncio
@@ -162,6 +162,8 @@ class Bench:
         if "rds" in value:
             route = _untyped(self.world.holdings(pod).routes[value["rds"]["routeConfigName"]])
             value = {**{k: v for k, v in value.items() if k != "rds"}, "routeConfig": route}
+        if "cluster" in value or "weightedClusters" in value:
+            value = _patient(value)
         if "sdsConfig" in value:
             return {"name": self._secret(value["name"], pod)}
         if value.get("@type", "").endswith("HttpConnectionManager"):
@@ -232,6 +234,13 @@ class Bench:
                     self._entries.setdefault(entry["id"], []).append(entry)
                     self._read += len(line.encode())
         return self._entries.get(number, [])
+
+
+def _patient(action: dict[str, Any]) -> dict[str, Any]:
+    """A route without time limits that matter: who is slow here is this machine, and no table foretells that."""
+    retries = {name: value for name, value in action.get("retryPolicy", {}).items() if name != "perTryTimeout"}
+    found = {**action, "retryPolicy": retries} if retries else action
+    return {**found, "timeout": "60s"} if "timeout" in found else found
 
 
 def _untyped(resource: Any) -> dict[str, Any]:
