@@ -120,6 +120,33 @@ async def test_what_changes_nothing_is_not_told(bed, namespace):
         assert followed.told(key) == 1
 
 
+async def test_a_status_changes_nothing_where_the_version_of_an_object_counts(bed, mesh_kinds, namespace):
+    kinds = {"WasmPlugin": {"url": "oci://example/a"}, "TrafficExtension": {"wasm": {"url": "oci://example/a"}}}
+    plurals = {"WasmPlugin": "wasmplugins", "TrafficExtension": "trafficextensions"}
+    for kind, spec in kinds.items():
+        key, version = Key(kind, namespace, "a"), "extensions.istio.io/v1alpha1"
+        document = {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": "a", "namespace": namespace},
+            "spec": spec,
+        }
+        made = await apply(bed, document, plurals[kind])
+        async with following(bed, kind) as followed:
+            path = f"{path_of(document, plurals[kind])}/status"
+            body = {"status": {"validationMessages": [{"level": "ERROR", "type": {"code": "IST0101"}}]}}
+            await call(bed, "PATCH", path, body, kind="application/merge-patch+json")
+            after = {**document, "metadata": {"name": "after", "namespace": namespace}}
+            await apply(bed, after, plurals[kind])
+            await eventually(lambda key=key: followed.has(key._replace(name="after")))
+            assert followed.told(key) == 1
+            assert followed.source.objects[key].metadata.resource_version == made["metadata"]["resourceVersion"]
+            changed = await apply(bed, {**document, "spec": {**spec, "priority": 7}}, plurals[kind])
+            await eventually(lambda key=key: followed.told(key) == 2)
+            told = followed.source.objects[key].metadata.resource_version
+            assert told == changed["metadata"]["resourceVersion"]
+
+
 async def test_secrets_of_helm_are_never_asked_for(bed, namespace):
     for name, kind in {"release": "helm.sh/release.v1", "certificate": "Opaque"}.items():
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "type": kind}

@@ -19,9 +19,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from mizzen import observe
-from mizzen.api.meta import Key, Object
+from mizzen.api.meta import Key, Object, VersionedMeta
 from mizzen.api.problems import Problem
 from mizzen.errors import SourceError
 from mizzen.sources.kube.client import Client, Event, Refused
@@ -286,4 +287,18 @@ class Reflector:
 
 
 def _is_same(before: Held, now: Held) -> bool:
-    return type(before.object) is type(now.object) and before.object == now.object and before.problems == now.problems
+    if type(before.object) is not type(now.object) or before.problems != now.problems:
+        return False
+    return before.object == now.object or before.object == _of_version(now.object, before.object)
+
+
+def _of_version(found: Object | None, before: Object | None) -> Object | None:
+    """The object with the version of an earlier one of the same generation: then no more than a status was written."""
+    if found is None or before is None:
+        return found
+    metadata, known = found.metadata, before.metadata
+    if not isinstance(metadata, VersionedMeta) or not isinstance(known, VersionedMeta):
+        return found
+    if metadata.generation == 0 or metadata.generation != known.generation:
+        return found
+    return replace(found, metadata=replace(metadata, resource_version=known.resource_version))
