@@ -93,7 +93,7 @@ def assign_entry_addresses(entries: Iterable[ServiceEntry], held: Mapping[EntryH
 
 def _has_addresses(entry: ServiceEntry) -> bool:
     """Whether it states them, brings them from elsewhere, or wants none."""
-    brought = entry.status.addresses if entry.status is not None else ()
+    brought = entry.status.addresses
     return bool(entry.spec.addresses or brought) or entry.metadata.labels.get(_ALLOCATES) == "false"
 
 

@@ -30,7 +30,7 @@ from mizzen.api.kube.services import (
     ServiceStatus,
 )
 from mizzen.api.meta import Key, Object, ObjectMeta
-from mizzen.api.networking.service_entry import AllocatedAddress, ServiceEntry, ServiceEntryStatus
+from mizzen.api.networking.service_entry import AllocatedAddress, ServiceEntry
 from mizzen.api.scalars import encode_scalar
 from mizzen.local.addresses import HEADLESS, EntryHost, entry_key, service_key
 
@@ -89,7 +89,7 @@ def build_entries(entries: Iterable[ServiceEntry], given: Mapping[EntryHost, str
         )
         if addresses:
             metadata = msgspec.structs.replace(entry.metadata, namespace=key.namespace)
-            status = msgspec.structs.replace(entry.status or ServiceEntryStatus(), addresses=addresses)
+            status = msgspec.structs.replace(entry.status, addresses=addresses)
             addressed.append(msgspec.structs.replace(entry, metadata=metadata, status=status))
     return tuple(addressed)
 

@@ -188,7 +188,7 @@ def entry_services(db: Engine, namespace: str, name: str) -> tuple[Service, ...]
         for p in spec.ports
         if is_port(p.number)
     )
-    allocated = entry.status.addresses if entry.status is not None else ()
+    allocated = entry.status.addresses
     return tuple(
         Service(
             id=ServiceId(key, host.lower(), index),

@@ -1,7 +1,8 @@
 import pytest
 
+from mizzen.api.decode import decode_object
 from mizzen.api.gateway_api.listeners import Gateway as KubernetesGateway
-from mizzen.api.kinds import KINDS, is_our_group, kind_named, kind_of_api, split_api_version
+from mizzen.api.kinds import KINDS, Kind, is_our_group, kind_named, kind_of_api, split_api_version
 from mizzen.api.networking.gateway import Gateway
 
 
@@ -40,3 +41,17 @@ def test_groups_of_the_mesh_are_known(group: str, ours: bool) -> None:
 def test_api_versions_are_split() -> None:
     assert split_api_version("v1") == ("", "v1")
     assert split_api_version("apps/v1") == ("apps", "v1")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in KINDS if is_our_group(kind.group) and kind.kind != "WorkloadEntry"],  # Whose health counts.
+    ids=lambda kind: kind.name,
+)
+def test_what_is_found_about_an_object_is_no_part_of_it(kind: Kind) -> None:
+    condition = {"type": "Reconciled", "status": "False", "reason": "NotInForce", "observedGeneration": 1}
+    message = {"level": "ERROR", "type": {"code": "IST0101"}}
+    status = {"observedGeneration": 1, "conditions": [condition], "validationMessages": [message]}
+    metadata = {"name": "x", "namespace": "n"}
+    plain = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": {}}
+    assert decode_object({**plain, "status": status}) == decode_object(plain)

@@ -22,7 +22,7 @@ _EVERYBODY = "*"
 def check_addresses(db: Engine, key: Key) -> tuple[Finding, ...]:
     """Ports by which a connection does not tell which service it is for."""
     found: ServiceEntry | None = db.input(key)
-    if found is None or found.spec.addresses or (found.status is not None and found.status.addresses):
+    if found is None or found.spec.addresses or found.status.addresses:
         return ()
     if _gets_addresses(found) or _allocates(db):
         return ()

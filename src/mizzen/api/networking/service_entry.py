@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from mizzen.api.message import Message, ProtoMessage, names
 from mizzen.api.meta import Object
 from mizzen.api.networking.selectors import WorkloadSelector
-from mizzen.api.networking.workload_entry import Condition, WorkloadEntrySpec
+from mizzen.api.networking.workload_entry import WorkloadEntrySpec
 from mizzen.api.scalars import UInt32
 
 Location = Literal["MESH_EXTERNAL", "MESH_INTERNAL"]
@@ -46,13 +46,12 @@ class ServiceEntryStatus(Message, frozen=True, kw_only=True):
     """The virtual addresses given to hosts without any."""
 
     addresses: tuple[AllocatedAddress, ...] = ()
-    conditions: tuple[Condition, ...] = ()
 
-    unread: ClassVar[frozenset[str]] = names("observedGeneration validationMessages")
+    unread: ClassVar[frozenset[str]] = names("conditions observedGeneration validationMessages")
 
 
 class ServiceEntry(Object, frozen=True, kw_only=True):
     """The kind ServiceEntry of networking.istio.io."""
 
     spec: ServiceEntrySpec = ServiceEntrySpec()
-    status: ServiceEntryStatus | None = None
+    status: ServiceEntryStatus = ServiceEntryStatus()
