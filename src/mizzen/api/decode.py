@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mizzen.api.careful import read_carefully
 from mizzen.api.kinds import Kind, is_our_group, kind_of_api, split_api_version
-from mizzen.api.meta import LAST_APPLIED, Key, Object
+from mizzen.api.meta import Key, Object, without_remarks
 from mizzen.api.policy import AuthorizationPolicy, PeerAuthentication, RequestAuthentication
 from mizzen.api.problems import Problem
 from mizzen.api.scalars import decode_scalar
@@ -128,16 +128,16 @@ def _identify_object(raw: Mapping[str, Any], kind: Kind, version: str, default_n
         fault = f"{kind.kind} {name} with a namespace that is no string"
         return _failed("invalid-field", "metadata.namespace", fault)
     wanted = (namespace or default_namespace) if kind.namespaced else ""
-    data = {**raw, "metadata": _clean_metadata(metadata, wanted)}
+    data = {**raw, "metadata": _clean_metadata(metadata, wanted, kind)}
     return _Document(kind, version, Key(kind.name, wanted, name), data)
 
 
-def _clean_metadata(metadata: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
-    """Metadata with this namespace, without kubectl's copy of the object."""
+def _clean_metadata(metadata: Mapping[str, Any], namespace: str, kind: Kind) -> Mapping[str, Any]:
+    """Metadata with this namespace, without annotations that mean nothing."""
     clean = {**metadata, "namespace": namespace}
     annotations = metadata.get("annotations")
-    if isinstance(annotations, Mapping) and LAST_APPLIED in annotations:
-        clean["annotations"] = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
+    if isinstance(annotations, Mapping):
+        clean["annotations"] = without_remarks(annotations, of_tools=kind.takes_remarks)
     return clean
 
 

@@ -52,11 +52,19 @@ class Kind(Struct, frozen=True, kw_only=True):
         return self.key_name or self.kind
 
     @property
+    def takes_remarks(self) -> bool:
+        """Whether annotations of other tools mean nothing here. Of some kinds they are passed on or written back."""
+        if self.group in ("", "discovery.k8s.io"):
+            return self.kind in ("Service", "EndpointSlice")
+        return is_our_group(self.group) and self.name not in _PASSED_ON
+
+    @property
     def api_version(self) -> str:
         """The group and the first version, as written in objects."""
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
 
+_PASSED_ON = ("KubernetesGateway", "WorkloadEntry", "WorkloadGroup")
 _NETWORKING = ("v1", "v1beta1", "v1alpha3")
 _SECURITY = ("v1", "v1beta1")
 

@@ -1,8 +1,9 @@
 """Keys and metadata: what every object has, whatever its kind.
 
 `Key` is the one way to name an object. `ObjectMeta` keeps what a mesh acts on and drops what changes by itself
-(resourceVersion, managedFields, kubectl's copy of the last applied object), so that an object written again without a
-change that matters is equal to what it was. `LabelSelector` is Kubernetes' selector with its expressions.
+(resourceVersion, managedFields, kubectl's copy of the last applied object, what other tools remark in annotations), so
+that an object written again without a change that matters is equal to what it was. `LabelSelector` is Kubernetes'
+selector with its expressions.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,9 @@ from mizzen.api.message import Message, names
 from mizzen.api.scalars import Int64
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+_READ_DOMAINS = ("istio.io", "kubernetes.io", "k8s.io")
+"""Whose annotations mean something to a mesh."""
 
 Timestamp = Annotated[datetime, Meta(tz=True)]
 
@@ -29,6 +33,24 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+def without_remarks(annotations: Mapping[str, str], *, of_tools: bool) -> Mapping[str, str]:
+    """Annotations without kubectl's copy of the object and, with `of_tools`, without those that nothing here reads.
+
+    Deployment tools mark all that they touch; a mark that moves is no change of the mesh. The same mapping where there
+    is nothing to leave out.
+    """
+    kept = {name: text for name, text in annotations.items() if not _is_remark(name, of_tools)}
+    return kept if len(kept) < len(annotations) else annotations
+
+
+def _is_remark(annotation: object, of_tools: bool) -> bool:
+    if not isinstance(annotation, str):
+        return False  # A fault for whoever decodes it.
+    domain, slash, _ = annotation.partition("/")
+    foreign = slash and domain not in _READ_DOMAINS and not domain.endswith(tuple(f".{read}" for read in _READ_DOMAINS))
+    return annotation == LAST_APPLIED or bool(of_tools and foreign)
 
 
 class OwnerReference(Message, frozen=True, kw_only=True):
@@ -51,7 +73,7 @@ class ObjectMeta(Message, frozen=True, kw_only=True):
     uid: str = ""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    """Without kubectl's last-applied-configuration."""
+    """Without kubectl's last-applied-configuration, and on most kinds without those of other tools."""
     creation_timestamp: Timestamp | None = None
     deletion_timestamp: Timestamp | None = None
     generation: Int64 = 0

@@ -239,6 +239,29 @@ def test_defaults_of_the_crd_are_filled_in() -> None:
     assert (rule.backend_refs[0].kind, rule.backend_refs[0].weight) == ("Service", 1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "api_version", "kept"),
+    [
+        ("VirtualService", "networking.istio.io/v1", False),
+        ("HTTPRoute", "gateway.networking.k8s.io/v1", False),
+        ("Service", "v1", False),
+        ("EndpointSlice", "discovery.k8s.io/v1", False),
+        # Passed on to what is made of them, or to Envoy's bootstrap, or written back.
+        ("Gateway", "gateway.networking.k8s.io/v1", True),
+        ("Pod", "v1", True),
+        ("WorkloadEntry", "networking.istio.io/v1", True),
+    ],
+)
+def test_annotations_of_other_tools_are_kept_where_they_are_passed_on(kind: str, api_version: str, kept: bool) -> None:
+    document = make(kind, api_version)
+    document["metadata"]["annotations"] = {"example.com/note": "x", "istio.io/rev": "y", 5: "z"}
+    decoded = decode_object(document)
+    del document["metadata"]["annotations"][5]
+    found = read(document).metadata.annotations
+    assert found == ({"example.com/note": "x", "istio.io/rev": "y"} if kept else {"istio.io/rev": "y"})
+    assert any("annotations" in problem.path for problem in decoded.problems)
+
+
 def test_decoding_leaves_the_document_as_it_was() -> None:
     document = make_virtual_service(http=[{"timeout": None, "retries": {"per_try_timeout": "1s"}, "nope": 1}])
     document["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}

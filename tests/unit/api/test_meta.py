@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from mizzen.api.meta import Key, ObjectMeta, VersionedMeta
+from mizzen.api.meta import LAST_APPLIED, Key, ObjectMeta, VersionedMeta, without_remarks
 from mizzen.api.problems import Problem
 
 
@@ -33,3 +33,17 @@ def test_a_problem_reads_as_object_path_and_fault() -> None:
     problem = Problem(key=key, path="spec.http[1].route[0].weight", message="expected int", code="invalid-field")
     assert str(problem) == "VirtualService default/reviews: spec.http[1].route[0].weight: expected int"
     assert str(Problem(message="not an object", code="not-an-object")) == "not an object"
+
+
+def test_remarks_are_kubectls_copy_and_what_other_tools_say() -> None:
+    read = {
+        "networking.istio.io/exportTo": ".",
+        "istio.io/rev": "x",
+        "service.kubernetes.io/topology-mode": "Auto",
+        "gateway.networking.k8s.io/x": "",
+        "undotted": "1",
+    }
+    remarks = {"argocd.argoproj.io/tracking-id": "a", "meta.helm.sh/release-name": "b", "notistio.io/x": "c"}
+    assert without_remarks(read | remarks | {LAST_APPLIED: "{}"}, of_tools=True) == read
+    assert without_remarks(read | remarks | {LAST_APPLIED: "{}"}, of_tools=False) == read | remarks
+    assert without_remarks(read, of_tools=True) is read

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from mizzen.api.kinds import is_our_group
-from mizzen.api.meta import LAST_APPLIED, Key, Object
+from mizzen.api.kinds import Kind, is_our_group
+from mizzen.api.meta import Key, Object, without_remarks
 from mizzen.api.problems import Problem
 from mizzen.api.scalars import decode_scalar
 from mizzen.sources.judgement import judge
@@ -88,7 +88,7 @@ class Reader:
             except (msgspec.ValidationError, UnicodeError):
                 pass  # Judged below, which forgives more and names every fault.
             else:
-                return Reading(key, version, _without_copy(found), revision=revision)
+                return Reading(key, version, _without_remarks(found, self._kind), revision=revision)
         document = msgspec.json.decode(raw)
         # Items of a list do not say what they are.
         document |= {"apiVersion": self._api_version, "kind": self._kind.kind}
@@ -101,10 +101,10 @@ class Reader:
         return f"{group}/{version}" if group else version
 
 
-def _without_copy(found: Object) -> Object:
-    """The object without kubectl's copy of it among its annotations."""
+def _without_remarks(found: Object, kind: Kind) -> Object:
+    """The object without annotations that mean nothing."""
     annotations = found.metadata.annotations
-    if LAST_APPLIED not in annotations:
+    kept = without_remarks(annotations, of_tools=kind.takes_remarks)
+    if kept is annotations:
         return found
-    kept = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
     return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, annotations=kept))
