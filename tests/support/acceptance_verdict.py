@@ -77,9 +77,17 @@ async def faults_now(envoy: Envoy, control: Control, patience: float = 60.0, sai
     """What is wrong once Envoy has settled; of its log counts what comes after the first `said` characters."""
     faults = [*await _settle(envoy, control, patience), *control.rejections()]
     if not envoy.has_ended:
-        faults += _compare(await envoy.config_dump(), control.sent())
+        faults += await _differences(envoy, control, 0 if faults else patience)
     lines = (line for line in envoy.log[said:].splitlines() if not _SURROUNDINGS.search(line))
     return [*faults, *(f"Envoy says: {line}" for line in lines)]
+
+
+async def _differences(envoy: Envoy, control: Control, patience: float) -> list[str]:
+    """What Envoy holds otherwise than it was told; what it has just let go of it may not have said yet."""
+    deadline = time.monotonic() + patience
+    while (found := _compare(await envoy.config_dump(), control.sent())) and time.monotonic() < deadline:
+        await asyncio.sleep(_LOOK_EVERY)
+    return found
 
 
 async def _settle(envoy: Envoy, control: Control, patience: float) -> list[str]:
