@@ -85,9 +85,11 @@ async def faults_now(envoy: Envoy, control: Control, patience: float = 60.0, sai
 async def _differences(envoy: Envoy, control: Control, patience: float) -> list[str]:
     """What Envoy holds otherwise than it was told; what it has just let go of it may not have said yet."""
     deadline = time.monotonic() + patience
-    while (found := _compare(await envoy.config_dump(), control.sent())) and time.monotonic() < deadline:
+    while True:
+        found = list(_compare(await envoy.config_dump(), control.sent()))
+        if not found or time.monotonic() >= deadline:
+            return found
         await asyncio.sleep(_LOOK_EVERY)
-    return found
 
 
 async def _settle(envoy: Envoy, control: Control, patience: float) -> list[str]:
