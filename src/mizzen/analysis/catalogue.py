@@ -1,8 +1,8 @@
 """The catalogue: every code of the reference, with its name, level and text.
 
 Texts are the reference's, typing errors included, since operators grep for them. Retired numbers are never used again:
-0104, 0105, 0113 to 0115, 0117, 0119 to 0122. The reference emits 0001, 0143
-and 0168 no more; here the engine and `precheck` do. A table, and one piece however long: it is looked up by code.
+0104, 0105, 0113 to 0115, 0117, 0119 to 0122. The reference emits 0001, 0143 and 0168 no more; here the engine and
+`precheck` do. Every `Message` of this module is in `CATALOGUE`.
 """
 
 from collections.abc import Mapping
@@ -12,24 +12,9 @@ from mizzen.analysis.findings import Message
 ISTIO_RELEASE = "1.32"
 DOCUMENTATION = f"https://istio.io/v{ISTIO_RELEASE}/docs/reference/config/analysis"
 
-INTERNAL_ERROR = Message(
-    "IST0001",
-    "InternalError",
-    "Error",
-    "Internal error: %v",
-)
-DEPRECATED = Message(
-    "IST0002",
-    "Deprecated",
-    "Warning",
-    "Deprecated: %s",
-)
-REFERENCED_RESOURCE_NOT_FOUND = Message(
-    "IST0101",
-    "ReferencedResourceNotFound",
-    "Error",
-    "Referenced %s not found: %q",
-)
+INTERNAL_ERROR = Message("IST0001", "InternalError", "Error", "Internal error: %v")
+DEPRECATED = Message("IST0002", "Deprecated", "Warning", "Deprecated: %s")
+REFERENCED_RESOURCE_NOT_FOUND = Message("IST0101", "ReferencedResourceNotFound", "Error", "Referenced %s not found: %q")
 NAMESPACE_NOT_INJECTED = Message(
     "IST0102",
     "NamespaceNotInjected",
@@ -44,24 +29,11 @@ POD_MISSING_PROXY = Message(
     "Warning",
     "The pod %s is missing the Istio proxy. This can often be resolved by restarting or redeploying the workload.",
 )
-SCHEMA_VALIDATION_ERROR = Message(
-    "IST0106",
-    "SchemaValidationError",
-    "Error",
-    "Schema validation error: %v",
-)
+SCHEMA_VALIDATION_ERROR = Message("IST0106", "SchemaValidationError", "Error", "Schema validation error: %v")
 MISPLACED_ANNOTATION = Message(
-    "IST0107",
-    "MisplacedAnnotation",
-    "Warning",
-    "Misplaced annotation: %s can only be applied to %s",
+    "IST0107", "MisplacedAnnotation", "Warning", "Misplaced annotation: %s can only be applied to %s"
 )
-UNKNOWN_ANNOTATION = Message(
-    "IST0108",
-    "UnknownAnnotation",
-    "Warning",
-    "Unknown annotation: %s",
-)
+UNKNOWN_ANNOTATION = Message("IST0108", "UnknownAnnotation", "Warning", "Unknown annotation: %s")
 CONFLICTING_MESH_GATEWAY_VIRTUAL_SERVICE_HOSTS = Message(
     "IST0109",
     "ConflictingMeshGatewayVirtualServiceHosts",
@@ -108,17 +80,9 @@ NAMESPACE_MULTIPLE_INJECTION_LABELS = Message(
     "The namespace has more than one type of injection labels %v, which may lead to undefined "
     "behavior. Make sure only one injection label exists.",
 )
-INVALID_ANNOTATION = Message(
-    "IST0125",
-    "InvalidAnnotation",
-    "Warning",
-    "Invalid annotation %s: %s",
-)
+INVALID_ANNOTATION = Message("IST0125", "InvalidAnnotation", "Warning", "Invalid annotation %s: %s")
 UNKNOWN_MESH_NETWORKS_SERVICE_REGISTRY = Message(
-    "IST0126",
-    "UnknownMeshNetworksServiceRegistry",
-    "Error",
-    "Unknown service registry %s in network %s",
+    "IST0126", "UnknownMeshNetworksServiceRegistry", "Error", "Unknown service registry %s in network %s"
 )
 NO_MATCHING_WORKLOADS_FOUND = Message(
     "IST0127",
@@ -141,10 +105,7 @@ NO_SERVER_CERTIFICATE_VERIFICATION_PORT_LEVEL = Message(
     "validate server identity for host: %s at port %s",
 )
 VIRTUAL_SERVICE_UNREACHABLE_RULE = Message(
-    "IST0130",
-    "VirtualServiceUnreachableRule",
-    "Warning",
-    "VirtualService rule %v not used (%s).",
+    "IST0130", "VirtualServiceUnreachableRule", "Warning", "VirtualService rule %v not used (%s)."
 )
 VIRTUAL_SERVICE_INEFFECTIVE_MATCH = Message(
     "IST0131",
@@ -158,17 +119,9 @@ VIRTUAL_SERVICE_HOST_NOT_FOUND_IN_GATEWAY = Message(
     "Warning",
     "one or more host %v defined in VirtualService %s not found in Gateway %s.",
 )
-SCHEMA_WARNING = Message(
-    "IST0133",
-    "SchemaWarning",
-    "Warning",
-    "Schema validation warning: %v",
-)
+SCHEMA_WARNING = Message("IST0133", "SchemaWarning", "Warning", "Schema validation warning: %v")
 SERVICE_ENTRY_ADDRESSES_REQUIRED = Message(
-    "IST0134",
-    "ServiceEntryAddressesRequired",
-    "Warning",
-    "ServiceEntry addresses are required for this protocol.",
+    "IST0134", "ServiceEntryAddressesRequired", "Warning", "ServiceEntry addresses are required for this protocol."
 )
 DEPRECATED_ANNOTATION = Message(
     "IST0135",
@@ -194,12 +147,7 @@ GATEWAY_DUPLICATE_CERTIFICATE = Message(
     "Warning",
     "Duplicate certificate in multiple gateways %v may cause 404s if clients re-use HTTP2 connections.",
 )
-INVALID_WEBHOOK = Message(
-    "IST0139",
-    "InvalidWebhook",
-    "Error",
-    "%v",
-)
+INVALID_WEBHOOK = Message("IST0139", "InvalidWebhook", "Error", "%v")
 INGRESS_ROUTE_RULES_NOT_AFFECTED = Message(
     "IST0140",
     "IngressRouteRulesNotAffected",
@@ -207,10 +155,7 @@ INGRESS_ROUTE_RULES_NOT_AFFECTED = Message(
     "Subset in virtual service %s has no effect on ingress gateway %s requests",
 )
 INSUFFICIENT_PERMISSIONS = Message(
-    "IST0141",
-    "InsufficientPermissions",
-    "Error",
-    "Missing required permission to create resource %v (%v)",
+    "IST0141", "InsufficientPermissions", "Error", "Missing required permission to create resource %v (%v)"
 )
 UNSUPPORTED_KUBERNETES_VERSION = Message(
     "IST0142",
@@ -225,16 +170,10 @@ LOCALHOST_LISTENER = Message(
     "Port %v is exposed in a Service but listens on localhost. It will not be exposed to other pods.",
 )
 INVALID_APPLICATION_UID = Message(
-    "IST0144",
-    "InvalidApplicationUID",
-    "Warning",
-    "User ID (UID) 1337 is reserved for the sidecar proxy.",
+    "IST0144", "InvalidApplicationUID", "Warning", "User ID (UID) 1337 is reserved for the sidecar proxy."
 )
 CONFLICTING_GATEWAYS = Message(
-    "IST0145",
-    "ConflictingGateways",
-    "Error",
-    "Conflict with gateways %s (workload selector %s, port %s, hosts %v).",
+    "IST0145", "ConflictingGateways", "Error", "Conflict with gateways %s (workload selector %s, port %s, hosts %v)."
 )
 IMAGE_AUTO_WITHOUT_INJECTION_WARNING = Message(
     "IST0146",
@@ -378,12 +317,7 @@ INEFFECTIVE_SELECTOR = Message(
     "Warning",
     "Ineffective selector on Kubernetes Gateway %s. Use the TargetRef field instead.",
 )
-INEFFECTIVE_POLICY = Message(
-    "IST0167",
-    "IneffectivePolicy",
-    "Warning",
-    "The policy has no impact: %s.",
-)
+INEFFECTIVE_POLICY = Message("IST0167", "IneffectivePolicy", "Warning", "The policy has no impact: %s.")
 UNKNOWN_UPGRADE_COMPATIBILITY = Message(
     "IST0168",
     "UnknownUpgradeCompatibility",
@@ -451,79 +385,7 @@ CONFLICTING_SERVICE_ENTRY_PROTOCOL = Message(
     "Multiple ServiceEntries (%s) define the same host %q and port %d with conflicting protocols (%s).",
 )
 
-CATALOGUE: Mapping[str, Message] = {
-    message.code: message
-    for message in (
-        INTERNAL_ERROR,
-        DEPRECATED,
-        REFERENCED_RESOURCE_NOT_FOUND,
-        NAMESPACE_NOT_INJECTED,
-        POD_MISSING_PROXY,
-        SCHEMA_VALIDATION_ERROR,
-        MISPLACED_ANNOTATION,
-        UNKNOWN_ANNOTATION,
-        CONFLICTING_MESH_GATEWAY_VIRTUAL_SERVICE_HOSTS,
-        CONFLICTING_SIDECAR_WORKLOAD_SELECTORS,
-        MULTIPLE_SIDECARS_WITHOUT_WORKLOAD_SELECTORS,
-        VIRTUAL_SERVICE_DESTINATION_PORT_SELECTOR_REQUIRED,
-        DEPLOYMENT_ASSOCIATED_TO_MULTIPLE_SERVICES,
-        PORT_NAME_IS_NOT_UNDER_NAMING_CONVENTION,
-        NAMESPACE_MULTIPLE_INJECTION_LABELS,
-        INVALID_ANNOTATION,
-        UNKNOWN_MESH_NETWORKS_SERVICE_REGISTRY,
-        NO_MATCHING_WORKLOADS_FOUND,
-        NO_SERVER_CERTIFICATE_VERIFICATION_DESTINATION_LEVEL,
-        NO_SERVER_CERTIFICATE_VERIFICATION_PORT_LEVEL,
-        VIRTUAL_SERVICE_UNREACHABLE_RULE,
-        VIRTUAL_SERVICE_INEFFECTIVE_MATCH,
-        VIRTUAL_SERVICE_HOST_NOT_FOUND_IN_GATEWAY,
-        SCHEMA_WARNING,
-        SERVICE_ENTRY_ADDRESSES_REQUIRED,
-        DEPRECATED_ANNOTATION,
-        ALPHA_ANNOTATION,
-        DEPLOYMENT_CONFLICTING_PORTS,
-        GATEWAY_DUPLICATE_CERTIFICATE,
-        INVALID_WEBHOOK,
-        INGRESS_ROUTE_RULES_NOT_AFFECTED,
-        INSUFFICIENT_PERMISSIONS,
-        UNSUPPORTED_KUBERNETES_VERSION,
-        LOCALHOST_LISTENER,
-        INVALID_APPLICATION_UID,
-        CONFLICTING_GATEWAYS,
-        IMAGE_AUTO_WITHOUT_INJECTION_WARNING,
-        IMAGE_AUTO_WITHOUT_INJECTION_ERROR,
-        NAMESPACE_INJECTION_ENABLED_BY_DEFAULT,
-        JWT_CLAIM_BASED_ROUTING_WITHOUT_REQUEST_AUTHENTICATION,
-        EXTERNAL_NAME_SERVICE_TYPE_INVALID_PORT_NAME,
-        ENVOY_FILTER_USES_RELATIVE_OPERATION,
-        ENVOY_FILTER_USES_REPLACE_OPERATION_INCORRECTLY,
-        ENVOY_FILTER_USES_ADD_OPERATION_INCORRECTLY,
-        ENVOY_FILTER_USES_REMOVE_OPERATION_INCORRECTLY,
-        ENVOY_FILTER_USES_RELATIVE_OPERATION_WITH_PROXY_VERSION,
-        UNSUPPORTED_GATEWAY_API_VERSION,
-        INVALID_TELEMETRY_PROVIDER,
-        PODS_ISTIO_PROXY_IMAGE_MISMATCH_IN_NAMESPACE,
-        CONFLICTING_TELEMETRY_WORKLOAD_SELECTORS,
-        MULTIPLE_TELEMETRIES_WITHOUT_WORKLOAD_SELECTORS,
-        INVALID_GATEWAY_CREDENTIAL,
-        GATEWAY_PORT_NOT_DEFINED_ON_SERVICE,
-        INVALID_EXTERNAL_CONTROL_PLANE_CONFIG,
-        EXTERNAL_CONTROL_PLANE_ADDRESS_IS_NOT_A_HOSTNAME,
-        REFERENCED_INTERNAL_GATEWAY,
-        INEFFECTIVE_SELECTOR,
-        INEFFECTIVE_POLICY,
-        UNKNOWN_UPGRADE_COMPATIBILITY,
-        UPDATE_INCOMPATIBILITY,
-        MULTI_CLUSTER_INCONSISTENT_SERVICE,
-        NEGATIVE_CONDITION_STATUS,
-        FUTURE_UNSUPPORTED_GATEWAY_API_VERSION,
-        DESTINATION_RULE_SUBSET_NOT_SELECT_PODS,
-        UNKNOWN_DESTINATION_RULE_HOST,
-        JWKS_URI_FETCH_UNRESTRICTED,
-        GATEWAY_API_CRD_VERSION_BELOW_MINIMUM,
-        CONFLICTING_SERVICE_ENTRY_PROTOCOL,
-    )
-}
+CATALOGUE: Mapping[str, Message] = {each.code: each for each in tuple(globals().values()) if isinstance(each, Message)}
 
 
 def documentation(code: str) -> str:

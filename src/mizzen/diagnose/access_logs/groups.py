@@ -12,7 +12,8 @@ import msgspec
 
 from mizzen.diagnose.access_logs import requests, rules
 from mizzen.diagnose.access_logs.addresses import host_of
-from mizzen.diagnose.access_logs.causes import CAUSES, Explanation
+from mizzen.diagnose.access_logs.causes import CAUSES
+from mizzen.diagnose.access_logs.explanation import Explanation
 from mizzen.diagnose.access_logs.lines import Entry, parse_line
 from mizzen.diagnose.access_logs.rules import Finding
 from mizzen.diagnose.access_logs.subjects import Hosts, Subject, is_gateway
