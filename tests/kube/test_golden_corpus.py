@@ -161,17 +161,7 @@ def expected(case: golden.Case, proxy: str, versions: dict[str, str]) -> dict[st
 
 async def test_proxies_are_told_what_is_recorded(mesh: Mesh, server: GoldenServer, case: golden.Case) -> None:
     db, versions = mesh.plane.control_plane.engine, server.versions_of("WasmPlugin")
-    notes = []
-    total = 0
-    for proxy in case.look_from:
-        want = expected(case, proxy, versions)
-        got = golden.compiled(db, golden.proxy_of(case, proxy))
-        for kind in golden.KINDS:
-            count, _, differing = golden.differences(want[kind], got.get(kind, {}), kind)
-            total += count
-            notes += [f"{proxy} {note}" for note in differing]
-    assert total > 0
-    assert not notes, "\n".join(notes)
+    golden.assert_told(db, case, lambda case, proxy: expected(case, proxy, versions))
 
 
 @pytest.mark.parametrize("case", WITH_STATUSES, indirect=True)

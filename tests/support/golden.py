@@ -9,7 +9,7 @@ import functools
 import json
 import pathlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from mizzen import protos
@@ -266,3 +266,17 @@ def differences(want: dict[str, Any], got: dict[str, Any], kind: str) -> tuple[i
         else:
             notes.extend(f"{kind} {name}: {path}" for path in list(_paths(a, b))[:4])
     return len(names), equal, notes
+
+
+def assert_told(db: Engine, case: Case, want: Callable[[Case, str], dict[str, dict[str, Any]]]) -> None:
+    """Each proxy of the case is told what `want` says of it, in dialect istio; of some kind there is something."""
+    notes: list[str] = []
+    total = 0
+    for proxy in case.look_from:
+        wanted, got = want(case, proxy), compiled(db, proxy_of(case, proxy))
+        for kind in KINDS:
+            count, _, differing = differences(wanted[kind], got.get(kind, {}), kind)
+            total += count
+            notes += [f"{proxy} {note}" for note in differing]
+    assert total > 0
+    assert not notes, "\n".join(notes)
