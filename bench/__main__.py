@@ -11,6 +11,7 @@ should be.
 
 import argparse
 import pathlib
+import signal
 import sys
 from collections.abc import Callable
 
@@ -26,6 +27,7 @@ from bench.subjects import Commands, Folder, Place
 def main() -> None:
     """Run the benchmarks and print their tables."""
     options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Its children end with it, as at Ctrl-C.
     if options.what == "faults":
         faults.enter_namespaces(sys.argv[1:])
     found: object = _WAYS[options.what](options)

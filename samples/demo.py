@@ -305,6 +305,7 @@ def run_claims(process: subprocess.Popen[str], started: float, claims: Claims) -
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # The mesh goes away, as at Ctrl-C.
     claims = Claims()
     started = time.monotonic()
     with running_mesh() as process:
@@ -321,4 +322,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())
+    sys.exit(130)
