@@ -179,7 +179,14 @@ def service(*ports: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def virtual_service(spec: dict[str, Any]) -> dict[str, Any]:
+    """One in the good mesh."""
+    metadata = {"name": "the-bad-one", "namespace": "pay"}
+    return {"apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": metadata, "spec": spec}
+
+
 @example(service({"name": "https", "port": 443, "targetPort": -1}))
+@example(virtual_service({"hosts": ["ledger"], "tcp": [{"match": None, "route": None}]}))
 @pytest.mark.timeout(3600)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(bad_objects())

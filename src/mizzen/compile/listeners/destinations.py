@@ -108,7 +108,7 @@ def route_to_destinations(
     port: int,
     protocol: Protocol,
 ) -> TcpRoute | None:
-    """The route of a VirtualService named `origin` (name, namespace); None where it names no destination."""
+    """The route of a VirtualService named `origin` (name, namespace); None where nothing gets anything."""
     name, namespace = origin
     targets = [(d.destination, d.weight) for d in destinations if d.destination is not None]
     if not targets:
@@ -128,6 +128,8 @@ def route_to_destinations(
         for destination, weight in targets
         if weight > 0
     )
+    if not weighted:
+        return None
     return _with_policy(TcpRoute(stat_prefix=f"{name}.{namespace}", weighted=weighted), policy, protocol)
 
 

@@ -186,9 +186,10 @@ def _tcp_servers(db: Engine, router: Router, server: GatewayServer) -> Iterator[
             if rule.match and not any(_is_for(m, ref, server) for m in rule.match):
                 continue
             route = _route(db, router, server, ref, rule.route)
-            if route is not None:
-                tls = _tls(db, router, server)
-                yield TcpServer(route=route, match=_match(server) if tls is not None else Match(), tls=tls)
+            if route is None:
+                continue
+            tls = _tls(db, router, server)
+            yield TcpServer(route=route, match=_match(server) if tls is not None else Match(), tls=tls)
             return
 
 

@@ -164,8 +164,9 @@ def _tcp_chains(db: Engine, client: Client, target: Target, refs: Iterable[Virtu
         matches = [m for m in route.match if _may_match(m, client, target)]
         if not route.match or any(not m.destination_subnets or not target.port for m in matches):
             chain = _chain(db, client, target, ref, route, Match(prefixes=own))
-            if chain is not None:
-                yield chain
+            if chain is None:
+                continue
+            yield chain
             return
         subnets = tuple(subnet for m in matches for subnet in m.destination_subnets)
         if not subnets:

@@ -87,6 +87,12 @@ def test_the_first_tcp_rule_for_the_server_gets_everything():
     assert listener_mesh.tcp_of(chain)["cluster"] == "outbound|443||pay.shop.svc.cluster.local"
 
 
+def test_a_tcp_rule_that_leads_nowhere_leaves_the_next():
+    body = "tcp: [{}, {route: [{destination: {host: pay, port: {number: 443}}}]}]"
+    (chain,) = listeners(edge(server(9000, "TCP")), routes(body))["0.0.0.0_9000"]["filterChains"]
+    assert listener_mesh.tcp_of(chain)["cluster"] == "outbound|443||pay.shop.svc.cluster.local"
+
+
 def test_gateways_of_a_match_are_those_of_the_routes_namespace():
     body = "tcp: [{match: [{gateways: [edge]}], route: [{destination: {host: pay}}]}]"
     assert listeners(edge(server(9000, "TCP")), routes(body)) == {}

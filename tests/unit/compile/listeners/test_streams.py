@@ -113,6 +113,21 @@ def test_shares_leave_out_what_gets_nothing():
     assert listener_mesh.tcp_of(only)["statPrefix"] == "r.shop"
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{}",
+        "{match: [{port: 9000}]}",
+        "{route: [{destination: {host: other}, weight: 0}, {destination: {host: other}, weight: 0}]}",
+    ],
+)
+def test_a_route_that_leads_nowhere_leaves_the_others(rule):
+    (only,) = chains("10.96.0.1_9000", routes("r", f"tcp: [{rule}]"))
+    assert destination(only) == "outbound|9000||pay.shop.svc.cluster.local"
+    (only,) = chains("10.96.0.1_9000", routes("r", f"tcp: [{rule}, {{route: [{{destination: {{host: other}}}}]}}]"))
+    assert destination(only) == "outbound|9001||other.shop.svc.cluster.local"
+
+
 def test_the_destination_rule_shapes_the_tcp_proxy():
     rule = """
 apiVersion: networking.istio.io/v1
