@@ -161,9 +161,13 @@ def _all_asked(every: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
     return frozenset(name for each in asked for name in each) if asked else None
 
 
-@query
 def scope_is_node_local(db: Engine, scope_id: ScopeId) -> bool:
     """Whether any service in scope gives its clients only endpoints of their own node."""
+    return _is_node_local(db, scope.services_scope(db, scope_id))
+
+
+@query
+def _is_node_local(db: Engine, scope_id: ScopeId) -> bool:
     return any(s.node_local for s in scope.scope_services(db, scope_id))
 
 

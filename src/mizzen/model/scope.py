@@ -16,10 +16,10 @@ from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.sidecar import IstioEgressListener, Sidecar
 from mizzen.incremental import Engine, query
-from mizzen.model import mesh, names, objects, workloads
+from mizzen.model import mesh, names, objects, service_lists, workloads
 from mizzen.model.protocols import Protocol, parse_protocol
 from mizzen.model.proxy import Labels
-from mizzen.model.services import Service, visible_service, visible_services
+from mizzen.model.services import Service, public_services, visible_service, visible_services
 from mizzen.model.virtual_services import (
     MESH_GATEWAY,
     VirtualServiceRef,
@@ -35,6 +35,10 @@ class ScopeId(NamedTuple):
 
     namespace: str
     sidecar: Key | None = None
+
+
+PUBLIC = ScopeId("")
+"""Stands for all namespaces that see the services that everybody sees and no others, where it is about services."""
 
 
 class Import(NamedTuple):
@@ -126,7 +130,54 @@ def sidecar(db: Engine, scope: ScopeId) -> Sidecar | None:
     return found
 
 
+# -- whose services -----------------------------------------------------------------------------------------------
+
+
+@query
+def services_scope(db: Engine, scope: ScopeId) -> ScopeId:
+    """The scope to ask for services by: what is worked out from them is shared by namespaces that see the same."""
+    own = scope.sidecar is not None or scope.namespace in _rivals(db)
+    return scope if own or visible_services(db, scope.namespace) != visible_services(db, "") else PUBLIC
+
+
+@query
+def routes_scope(db: Engine, scope: ScopeId) -> ScopeId:
+    """The same where VirtualServices count, too."""
+    shared = services_scope(db, scope)
+    seen = (visible_virtual_services(db, each.namespace, MESH_GATEWAY) for each in (scope, shared))
+    return shared if shared == scope or next(seen) == next(seen) else scope
+
+
+@query
+def _rivals(db: Engine) -> frozenset[str]:
+    """The namespaces that have a host which another namespace has, too: they mean their own."""
+    first: dict[str, Service] = {}
+    found: set[str] = set()
+    for service in public_services(db):
+        other = first.setdefault(service.host, service)
+        if other.namespace != service.namespace:
+            found |= {other.namespace, service.namespace}
+    return frozenset(found)
+
+
 # -- egress -------------------------------------------------------------------------------------------------------
+
+
+@query
+def egress_shapes(db: Engine, scope: ScopeId) -> tuple[EgressListener, ...]:
+    """The egress listeners by themselves, without what they carry."""
+    found = sidecar(db, scope)
+    return tuple(map(_shape, _asked_egress(found))) if found is not None else (EgressListener(),)
+
+
+def _shape(listener: IstioEgressListener) -> EgressListener:
+    return EgressListener(
+        port=listener.port.number if listener.port is not None else 0,
+        protocol=parse_protocol(listener.port.protocol) if listener.port is not None else Protocol.AUTO,
+        port_name=listener.port.name if listener.port is not None else "",
+        bind=listener.bind,
+        capture_mode=listener.capture_mode,
+    )
 
 
 @query
@@ -144,12 +195,28 @@ def egress_listeners(db: Engine, scope: ScopeId) -> tuple[EgressListener, ...]:
 
 
 @query
+def egress_routes(db: Engine, scope: ScopeId, place: int) -> EgressListener:
+    """One of them, by its place, without its services: not another when these are."""
+    return msgspec.structs.replace(egress_listeners(db, scope)[place], services=())
+
+
 def egress_services(db: Engine, scope: ScopeId) -> tuple[EgressListener, ...]:
-    """The same without their virtual services, which change more often."""
+    """The egress listeners without their virtual services, which change more often."""
+    return _egress_services(db, services_scope(db, scope))
+
+
+@query
+def _egress_services(db: Engine, scope: ScopeId) -> tuple[EgressListener, ...]:
     found = sidecar(db, scope)
     if found is None:
         return (_default_egress(db, scope.namespace),)
     return tuple(_build_egress(db, scope.namespace, listener) for listener in _asked_egress(found))
+
+
+@query
+def egress_aliases(db: Engine, scope: ScopeId, place: int) -> tuple[tuple[str, str], ...]:
+    """The aliases of one of them, by its place."""
+    return egress_services(db, scope)[place].aliases
 
 
 def _asked_egress(found: Sidecar) -> Sequence[IstioEgressListener]:
@@ -158,28 +225,24 @@ def _asked_egress(found: Sidecar) -> Sequence[IstioEgressListener]:
 
 @query
 def _default_egress(db: Engine, namespace: str) -> EgressListener:
-    services = _one_namespace_per_host(visible_services(db, namespace), namespace)
-    return EgressListener(services=services, aliases=_aliases(visible_services(db, namespace)))
+    seen = visible_services(db, namespace)
+    return EgressListener(
+        services=service_lists.one_namespace_per_host(seen, namespace), aliases=service_lists.find_aliases(seen)
+    )
 
 
 def _build_egress(db: Engine, namespace: str, listener: IstioEgressListener) -> EgressListener:
-    port = listener.port.number if listener.port is not None else 0
-    protocol = parse_protocol(listener.port.protocol) if listener.port is not None else Protocol.AUTO
-    all_ports = port == 0 or protocol is Protocol.HTTP_PROXY
+    shape = _shape(listener)
     included, excluded = _imports(listener.hosts, namespace)
     seen = visible_services(db, namespace)
     imported = _imported_services(seen, included, excluded)
-    if not all_ports:
-        imported = tuple(s for s in (_only_port(s, port) for s in imported) if s is not None)
+    if not shape.all_ports:
+        imported = tuple(s for s in (service_lists.only_port(s, shape.port) for s in imported) if s is not None)
     alias_hosts = tuple(s for s in seen if s.resolution == "alias" and _imports_service(s, included, excluded))
-    return EgressListener(
-        port=port,
-        protocol=protocol,
-        port_name=listener.port.name if listener.port is not None else "",
-        bind=listener.bind,
-        capture_mode=listener.capture_mode,
-        services=_one_namespace_per_host(imported, namespace),
-        aliases=_aliases(alias_hosts, concrete=seen),
+    return msgspec.structs.replace(
+        shape,
+        services=service_lists.one_namespace_per_host(imported, namespace),
+        aliases=service_lists.find_aliases(alias_hosts, concrete=seen),
     )
 
 
@@ -238,104 +301,28 @@ def _imports_virtual_service(
     return any(covers(e, h) for e in included for h in virtual.hosts)
 
 
-def _only_port(service: Service, port: int) -> Service | None:
-    """The service reduced to one of its ports; None where it lacks it."""
-    kept = tuple(p for p in service.ports if p.number == port)
-    if not kept:
-        return None
-    return service if len(service.ports) == 1 else msgspec.structs.replace(service, ports=kept)
-
-
-def _one_namespace_per_host(services: tuple[Service, ...], own: str) -> tuple[Service, ...]:
-    """For a host in several namespaces, one survives: the client's own, else Kubernetes', else the oldest's."""
-    chosen: dict[str, Service] = {}
-    repeated = False
-    for service in services:
-        current = chosen.get(service.host)
-        if current is None:
-            chosen[service.host] = service
-            continue
-        repeated = True
-        if current.namespace == own:
-            continue
-        if service.namespace == own or (service.is_kubernetes and not current.is_kubernetes):
-            chosen[service.host] = service
-    if not repeated:
-        return services
-    return tuple(s for s in services if s.namespace == chosen[s.host].namespace)
-
-
-def _aliases(seen: tuple[Service, ...], concrete: tuple[Service, ...] | None = None) -> tuple[tuple[str, str], ...]:
-    """Alias hosts with the concrete host each leads to, directly or through other aliases; by namespace, then host."""
-    every = concrete if concrete is not None else seen
-    leads = {s.host: s.alias_of for s in every if s.resolution == "alias"}
-    if not leads:
-        return ()
-    hosts = {s.host for s in every if s.resolution != "alias"}
-    found = []
-    for service in sorted((s for s in seen if s.resolution == "alias"), key=lambda s: (s.namespace, s.host)):
-        passed = {service.host}
-        target = service.alias_of
-        while target in leads and target not in passed:
-            passed.add(target)
-            target = leads[target]
-        if target in hosts:
-            found.append((service.host, target))
-    return tuple(found)
-
-
 # -- all services of a scope --------------------------------------------------------------------------------------
 
 
-@query
 def scope_services(db: Engine, scope: ScopeId) -> tuple[Service, ...]:
     """The services that need clusters: those of every egress listener, then destinations of imported routes."""
+    return _scope_services(db, services_scope(db, scope))
+
+
+@query
+def _scope_services(db: Engine, scope: ScopeId) -> tuple[Service, ...]:
     if scope.sidecar is None:
         listener = _default_egress(db, scope.namespace)
-        return _unique_hosts(listener.services)
+        return service_lists.unique_hosts(listener.services)
     listeners = egress_listeners(db, scope)
     kept: dict[str, Service] = {}
     for listener in listeners:
         for service in listener.services:
-            _keep(kept, service)
+            service_lists.keep(kept, service)
         for virtual in listener.virtual_services:
             for service in _destination_services(db, scope.namespace, virtual, listener):
-                _keep(kept, service)
+                service_lists.keep(kept, service)
     return tuple(kept.values())
-
-
-def _unique_hosts(services: tuple[Service, ...]) -> tuple[Service, ...]:
-    kept: dict[str, Service] = {}
-    for service in services:
-        _keep(kept, service)
-    return tuple(kept.values())
-
-
-def _keep(kept: dict[str, Service], service: Service) -> None:
-    """The first of a host stays; Kubernetes replaces others; the same service seen by another port adds that port."""
-    current = kept.get(service.host)
-    if current is None:
-        kept[service.host] = service
-        return
-    if service.is_kubernetes and not current.is_kubernetes:
-        kept[service.host] = service
-        return
-    if current.is_kubernetes and not service.is_kubernetes:
-        return
-    if current.ports == service.ports:
-        return
-    alike = (
-        current.namespace == service.namespace
-        and current.resolution == service.resolution
-        and current.registry == service.registry
-        and current.labels == service.labels
-        and current.selector == service.selector
-        and current.export_to == service.export_to
-    )
-    if alike:
-        numbers = {p.number for p in current.ports}
-        extra = tuple(p for p in service.ports if p.number not in numbers)
-        kept[service.host] = msgspec.structs.replace(current, ports=current.ports + extra)
 
 
 def _destination_services(
@@ -346,7 +333,7 @@ def _destination_services(
         if service is None:
             continue
         if not listener.all_ports:
-            reduced = _only_port(service, listener.port)
+            reduced = service_lists.only_port(service, listener.port)
         elif 0 in ports or not ports:
             reduced = service
         else:
@@ -362,19 +349,27 @@ def services_by_host(db: Engine, scope: ScopeId) -> dict[str, Service]:
     return {s.host: s for s in scope_services(db, scope)}
 
 
-@query
 def service_groups(db: Engine, scope: ScopeId) -> dict[str, dict[str, Service]]:
     """The scope's services by host, in groups of hosts: a long list is worked out from them, each by a query."""
+    return _service_groups(db, services_scope(db, scope))
+
+
+@query
+def _service_groups(db: Engine, scope: ScopeId) -> dict[str, dict[str, Service]]:
     groups: dict[str, dict[str, Service]] = {}
     for service in scope_services(db, scope):
         groups.setdefault(names.group_of(service.host), {})[service.host] = service
     return groups
 
 
-@query
 def group_services(db: Engine, scope: ScopeId, group: str) -> dict[str, Service]:
     """The services of one group, by host. Reads the whole scope, but changes only with them."""
-    return service_groups(db, scope).get(group, {})
+    return _group_services(db, services_scope(db, scope), group)
+
+
+@query
+def _group_services(db: Engine, scope: ScopeId, group: str) -> dict[str, Service]:
+    return _service_groups(db, scope).get(group, {})
 
 
 def scoped_service(db: Engine, scope: ScopeId, host: str) -> Service | None:

@@ -5,14 +5,15 @@ protocols go together. An HTTP entry on the wildcard address counts as sniffed, 
 HTTP. Golden cases: networking/protocol-conflicts, networking/se-overlap, networking/se-wildcards.
 """
 
+import functools
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from mizzen.compile.addresses import Bind
-from mizzen.compile.listeners.plans import Chain, HttpChain, TcpChain
+from mizzen.compile.listeners.plans import Chain, HttpChain, Match, TcpChain
 from mizzen.model.protocols import Protocol
 
 Kind = Literal["http", "tcp", "auto"]
@@ -44,62 +45,82 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return Place(self.bind.address, self.port)
 
 
-def merge_entries(current: Entry, incoming: Entry) -> Entry:
-    """What stands at a place after another service, younger than those before, asks for it too."""
-    if incoming.overwrites:
-        return incoming
-    server_first = current.protocol in _SERVER_FIRST or incoming.protocol in _SERVER_FIRST
-    if server_first and current.protocol is not incoming.protocol:
-        return current
-    match current.kind, incoming.kind:
-        case ("http" | "auto", "http"):
-            return current
-        case ("http", "tcp"):
-            return _with(current, "auto", (*current.chains, *_tcp(incoming)))
-        case ("http", "auto"):
-            return incoming
-        case ("tcp", "http"):
-            return _with(current, "auto", (*current.chains, *incoming.chains))
-        case ("tcp", "tcp"):
-            return _with(current, "tcp", _merge_tcp(current.chains, incoming.chains))
-        case ("tcp", "auto"):
-            http = tuple(c for c in incoming.chains if isinstance(c, HttpChain))
-            return _with(current, "auto", (*_merge_tcp(current.chains, _tcp(incoming)), *http))
-        case _:
-            return _with(current, "auto", _merge_tcp(current.chains, _tcp(incoming)))
+class Standing:
+    """What stands at a place, service after service, each younger than those before."""
 
+    def __init__(self, first: Entry) -> None:
+        self._stand(first)
 
-def loses_chains(current: Entry, incoming: Entry) -> bool:
-    """Whether a TCP chain of the younger service gives way to one of those before that matches the same."""
-    chains = () if incoming.overwrites else _tcp(incoming)
-    if not chains or current.kind == "http":
-        return False
-    taken = {_signature(c) for c in current.chains}
-    return any(_signature(c) in taken for c in chains)
+    def _stand(self, entry: Entry) -> None:
+        self.entry = entry
+        """The first one, or what took its place; its chains are not all of them."""
+        self.kind = entry.kind
+        self.chains = list(entry.chains)
+        self._taken: set[tuple[object, ...]] | None = None
 
+    def add(self, incoming: Entry) -> bool:
+        """Another service asks for the place; whether a TCP chain of it gives way to one that matches the same."""
+        if incoming.overwrites:
+            self._stand(incoming)
+            return False
+        chains = _tcp(incoming)
+        gives_way = bool(chains) and self.kind != "http" and any(_signature(c) in self._signatures() for c in chains)
+        server_first = self.entry.protocol in _SERVER_FIRST or incoming.protocol in _SERVER_FIRST
+        if not (server_first and self.entry.protocol is not incoming.protocol):
+            self._merge(incoming, chains)
+        return gives_way
 
-def _with(entry: Entry, kind: Kind, chains: tuple[Chain, ...]) -> Entry:
-    return msgspec.structs.replace(entry, kind=kind, chains=chains)
+    def _merge(self, incoming: Entry, chains: tuple[TcpChain, ...]) -> None:
+        match self.kind, incoming.kind:
+            case ("http" | "auto", "http"):
+                pass
+            case ("http", "tcp"):
+                self._extend("auto", chains)
+            case ("http", "auto"):
+                self._stand(incoming)
+            case ("tcp", "http"):
+                self._extend("auto", incoming.chains)
+            case ("tcp", "tcp"):
+                self._extend("tcp", self._new(chains))
+            case ("tcp", "auto"):
+                http = tuple(c for c in incoming.chains if isinstance(c, HttpChain))
+                self._extend("auto", (*self._new(chains), *http))
+            case _:
+                self._extend("auto", self._new(chains))
+
+    def _extend(self, kind: Kind, chains: Iterable[Chain]) -> None:
+        added = tuple(chains)
+        self.kind = kind
+        self.chains += added
+        if self._taken is not None:
+            self._taken.update(map(_signature, added))
+
+    def _new(self, chains: tuple[TcpChain, ...]) -> Iterator[TcpChain]:
+        """Those that match nothing that an older chain does, nor one of themselves before."""
+        seen: set[tuple[object, ...]] = set()
+        for chain in chains:
+            signature = _signature(chain)
+            if signature not in self._signatures() and signature not in seen:
+                seen.add(signature)
+                yield chain
+
+    def _signatures(self) -> set[tuple[object, ...]]:
+        """Of all chains; worked out once, for hundreds of services may ask for one place."""
+        if self._taken is None:
+            self._taken = set(map(_signature, self.chains))
+        return self._taken
 
 
 def _tcp(entry: Entry) -> tuple[TcpChain, ...]:
     return tuple(c for c in entry.chains if isinstance(c, TcpChain))
 
 
-def _merge_tcp(current: tuple[Chain, ...], incoming: Iterable[Chain]) -> tuple[Chain, ...]:
-    """The chains of both, without those of the younger service that match what an older chain does."""
-    taken = {_signature(c) for c in current}
-    merged = list(current)
-    for chain in incoming:
-        signature = _signature(chain)
-        if signature not in taken:
-            taken.add(signature)
-            merged.append(chain)
-    return tuple(merged)
-
-
 def _signature(chain: Chain) -> tuple[object, ...]:
-    match = chain.match
+    return _match_signature(chain.match)
+
+
+@functools.lru_cache(maxsize=4096)
+def _match_signature(match: Match) -> tuple[object, ...]:
     names = frozenset(match.server_names) - {"*"}
     return (match.transport, match.alpn, names, frozenset(_networks(match.prefixes)), match.port)
 

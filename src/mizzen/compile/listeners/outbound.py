@@ -14,15 +14,15 @@ import msgspec
 from mizzen.compile import addresses, observed
 from mizzen.compile.addresses import Bind, Network
 from mizzen.compile.filters.network import DnsCache
-from mizzen.compile.listeners import conflicts, streams
-from mizzen.compile.listeners.conflicts import Entry, Kind, Place
+from mizzen.compile.listeners import streams
+from mizzen.compile.listeners.conflicts import Entry, Kind, Place, Standing
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Chain, HttpChain, Match, OutboundPlan
 from mizzen.compile.listeners.streams import Target
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model import endpoints, mesh, names, scope
 from mizzen.model.protocols import Protocol
-from mizzen.model.scope import EgressListener, ScopeId
+from mizzen.model.scope import ScopeId
 from mizzen.model.services import UNSPECIFIED, Port, Service
 from mizzen.model.virtual_services import VirtualServiceRef
 
@@ -74,27 +74,46 @@ def outbound_plans(db: Engine, client: Client, ground: Ground, own_address: str)
     `own_address` is the proxy's first address where it is an endpoint of a headless service that it imports, else
     empty: a workload does not reach itself through such a listener.
     """
-    entries: dict[Place, Entry] = {}
+    standing: dict[Place, Standing] = {}
     locked: frozenset[Place] = frozenset()
-    for index, listener in enumerate(scope.egress_services(db, client.scope)):
-        if listener.is_catch_all:
-            locked = frozenset(entries)
-        for entry in _listener_entries(db, client, ground, own_address, index, listener):
+    for index, shape in enumerate(scope.egress_shapes(db, client.scope)):
+        if shape.is_catch_all:
+            locked = frozenset(standing)
+        for entry in _listener_entries(db, client, ground, own_address, index):
             place = entry.place
             if place in locked:
                 continue
-            current = entries.get(place)
-            if current is not None and conflicts.loses_chains(current, entry):
+            if (current := standing.get(place)) is None:
+                standing[place] = Standing(entry)
+            elif current.add(entry):
                 observed.observe(db, observed.OUTBOUND_CONFLICT, f"{place.address}_{place.port}")
-            entries[place] = entry if current is None else conflicts.merge_entries(current, entry)
     return tuple(
-        OutboundPlan(bind=e.bind, port=e.port, chains=e.chains, bound=e.bound) for e in entries.values() if e.chains
+        OutboundPlan(bind=s.entry.bind, port=s.entry.port, chains=tuple(s.chains), bound=s.entry.bound)
+        for s in standing.values()
+        if s.chains
     )
 
 
-def _listener_entries(
-    db: Engine, client: Client, ground: Ground, own_address: str, index: int, listener: EgressListener
-) -> Iterator[Entry]:
+def _listener_entries(db: Engine, client: Client, ground: Ground, own_address: str, index: int) -> Iterator[Entry]:
+    selected = scope.services_scope(db, client.scope)
+    aliases = scope.egress_aliases(db, selected, index)
+    own_domain = f"{client.namespace}.svc.{mesh.domain(db)}" if aliases else ""
+    refs = streams.stream_services(db, client.scope, index)
+    for asked in _listener_places(db, selected, ground, index, own_domain):
+        if asked.endpoint and asked.bind.address == own_address:
+            continue
+        own_refs = streams.select_for_host(refs, asked.target.service.host) if refs and asked.target else ()
+        yield _entry(db, client, asked, own_refs)
+
+
+@query
+def _listener_places(db: Engine, selected: ScopeId, ground: Ground, index: int, own_domain: str) -> tuple[Asked, ...]:
+    """The places that the services of an egress listener ask for, the same for all clients that see these services.
+
+    `own_domain` is where the client looks up short names, if there are aliases. Of HTTP at one place the first counts,
+    whatever comes between: those of a port need not be looked at one by one for each client.
+    """
+    listener = scope.egress_services(db, selected)[index]
     egress = Egress(
         port=listener.port,
         protocol=listener.protocol,
@@ -102,18 +121,22 @@ def _listener_entries(
         captured=ground.captured and listener.capture_mode != "NONE" and not listener.bind.startswith(addresses.UNIX),
         catch_all=listener.is_catch_all,
     )
-    refs = streams.stream_services(db, client.scope, index)
     aliases: dict[str, tuple[str, ...]] = {}
     for alias, host in listener.aliases:
-        own_domain = f"{client.namespace}.svc.{mesh.domain(db)}"
         aliases[host] = (*aliases.get(host, ()), alias, *names.alternates(alias, own_domain))
+    found: list[Asked] = []
+    served: dict[Place, Kind] = {}
     for service in listener.services:
         if service.resolution == "alias":
             continue
-        own_refs = streams.select_for_host(refs, service.host) if refs else ()
         for asked in attempt(asked_places, db, ground, egress, service, aliases.get(service.host, ())) or ():
-            if not (asked.endpoint and asked.bind.address == own_address):
-                yield _entry(db, client, asked, own_refs)
+            if asked.target is None:
+                place = Place(asked.bind.address, asked.port)
+                if served.get(place) in ("auto", asked.kind) and not asked.overwrites:
+                    continue
+                served[place] = asked.kind
+            found.append(asked)
+    return tuple(found)
 
 
 def _entry(db: Engine, client: Client, asked: Asked, refs: tuple[VirtualServiceRef, ...]) -> Entry:
@@ -129,9 +152,13 @@ def _entry(db: Engine, client: Client, asked: Asked, refs: tuple[VirtualServiceR
     )
 
 
-@query
 def headless_addresses(db: Engine, scope_id: ScopeId) -> frozenset[str]:
     """The endpoint addresses of headless services in a scope: proxies there have no listener for themselves."""
+    return _headless_addresses(db, scope.services_scope(db, scope_id))
+
+
+@query
+def _headless_addresses(db: Engine, scope_id: ScopeId) -> frozenset[str]:
     return frozenset(
         endpoint.address
         for listener in scope.egress_services(db, scope_id)

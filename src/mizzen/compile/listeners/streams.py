@@ -57,10 +57,14 @@ def streams(db: Engine, ref: VirtualServiceRef) -> Streams | None:
     return Streams(tls=found.spec.tls, tcp=found.spec.tcp)
 
 
-@query
 def stream_services(db: Engine, scope_id: ScopeId, listener: int) -> tuple[VirtualServiceRef, ...]:
     """The VirtualServices of an egress listener (by its place in the scope) that have TLS or TCP routes."""
-    refs = scope.egress_listeners(db, scope_id)[listener].virtual_services
+    return _stream_services(db, scope.routes_scope(db, scope_id), listener)
+
+
+@query
+def _stream_services(db: Engine, scope_id: ScopeId, listener: int) -> tuple[VirtualServiceRef, ...]:
+    refs = scope.egress_routes(db, scope_id, listener).virtual_services
     return tuple(ref for ref in refs if attempt(streams, db, ref) is not None)
 
 
@@ -74,7 +78,7 @@ def source_labels(db: Engine, scope_id: ScopeId, labels: Labels) -> Labels:
 @query
 def _asked_labels(db: Engine, scope_id: ScopeId) -> frozenset[str]:
     found: set[str] = set()
-    for index in range(len(scope.egress_services(db, scope_id))):
+    for index in range(len(scope.egress_shapes(db, scope_id))):
         for ref in stream_services(db, scope_id, index):
             routes = streams(db, ref)
             if routes is not None:

@@ -80,12 +80,16 @@ def _select(listeners: tuple[EgressListener, ...], port: int, bind: str) -> int 
     return next((place for place, listener in enumerate(listeners) if listener.is_catch_all), None)
 
 
-@query
 def route_listener(db: Engine, scope_id: ScopeId, port: int, bind: str) -> EgressListener | None:
     """The egress listener of a route, without its services: those are asked for apart, as they change more often."""
-    listeners = scope.egress_listeners(db, scope_id)
-    place = _select(listeners, port, bind)
-    return msgspec.structs.replace(listeners[place], services=()) if place is not None else None
+    place = _select(scope.egress_shapes(db, scope_id), port, bind)
+    return scope.egress_routes(db, scope_id, place) if place is not None else None
+
+
+def route_aliases(db: Engine, scope_id: ScopeId, port: int, bind: str) -> tuple[tuple[str, str], ...]:
+    """The aliases and the hosts that they stand for, of the same listener."""
+    place = _select(scope.egress_shapes(db, scope_id), port, bind)
+    return scope.egress_aliases(db, scope.services_scope(db, scope_id), place) if place is not None else ()
 
 
 @query
@@ -99,10 +103,14 @@ def _services_by_port(db: Engine, scope_id: ScopeId, place: int) -> dict[int, di
     return by_port
 
 
-@query
 def listed_services(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict[str, Service]:
     """The services that a sidecar's route of that port knows, by host."""
-    listeners = scope.egress_services(db, scope_id)
+    return _listed_services(db, scope.services_scope(db, scope_id), port, bind)
+
+
+@query
+def _listed_services(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict[str, Service]:
+    listeners = scope.egress_shapes(db, scope_id)
     place = _select(listeners, port, bind)
     if place is None:
         return {}
@@ -113,20 +121,24 @@ def listed_services(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict
 @query
 def _listed_groups(db: Engine, scope_id: ScopeId, port: int, bind: str) -> dict[str, dict[str, Service]]:
     groups: dict[str, dict[str, Service]] = {}
-    for host, service in listed_services(db, scope_id, port, bind).items():
+    for host, service in _listed_services(db, scope_id, port, bind).items():
         groups.setdefault(names.group_of(host), {})[host] = service
     return groups
 
 
-@query
 def listed_group(db: Engine, scope_id: ScopeId, port: int, bind: str, group: str) -> dict[str, Service]:
     """Those of one group of hosts (`names.group_of`). Reads all of them, but changes only with the group's."""
+    return _listed_group(db, scope.services_scope(db, scope_id), port, bind, group)
+
+
+@query
+def _listed_group(db: Engine, scope_id: ScopeId, port: int, bind: str, group: str) -> dict[str, Service]:
     return _listed_groups(db, scope_id, port, bind).get(group, {})
 
 
 def groups_listed(db: Engine, scope_id: ScopeId, port: int, bind: str) -> tuple[str, ...]:
     """The groups that are not empty."""
-    return tuple(_listed_groups(db, scope_id, port, bind))
+    return tuple(_listed_groups(db, scope.services_scope(db, scope_id), port, bind))
 
 
 def is_listed(db: Engine, scope_id: ScopeId, place: Place, host: str) -> bool:

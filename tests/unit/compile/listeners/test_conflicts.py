@@ -4,7 +4,7 @@ import pytest
 
 from mizzen.compile.addresses import Bind
 from mizzen.compile.filters.network import to_cluster
-from mizzen.compile.listeners.conflicts import Entry, merge_entries
+from mizzen.compile.listeners.conflicts import Entry, Standing
 from mizzen.compile.listeners.plans import HttpChain, Match, TcpChain
 from mizzen.model.protocols import Protocol
 
@@ -23,6 +23,13 @@ def http(name):
 def entry(kind, *chains, protocol=None, **fields):
     protocol = protocol or PROTOCOLS[kind]
     return Entry(bind=Bind("0.0.0.0"), port=80, kind=kind, protocol=protocol, chains=chains, **fields)
+
+
+def merged_of(current, *others):
+    standing = Standing(current)
+    for other in others:
+        standing.add(other)
+    return standing
 
 
 def names(merged):
@@ -44,7 +51,7 @@ def names(merged):
     ],
 )
 def test_table(current, incoming, kind, kept):
-    merged = merge_entries(current, incoming)
+    merged = merged_of(current, incoming)
     assert (merged.kind, names(merged)) == (kind, kept)
 
 
@@ -61,17 +68,33 @@ def test_table(current, incoming, kind, kept):
     ],
 )
 def test_chains_with_the_same_match_are_the_older_services(one, other, same):
-    merged = merge_entries(entry("tcp", tcp("old", **one)), entry("tcp", tcp("new", **other)))
+    merged = merged_of(entry("tcp", tcp("old", **one)), entry("tcp", tcp("new", **other)))
     assert names(merged) == (["old"] if same else ["old", "new"])
 
 
 def test_protocols_whose_server_speaks_first_share_with_nobody():
     mongo = entry("tcp", tcp("mongo"), protocol=Protocol.MONGO)
     other = entry("tcp", tcp("other", server_names=("x",)))
-    assert names(merge_entries(mongo, other)) == ["mongo"]
-    assert names(merge_entries(other, mongo)) == ["other"]
+    assert names(merged_of(mongo, other)) == ["mongo"]
+    assert names(merged_of(other, mongo)) == ["other"]
 
 
 def test_an_http_proxy_takes_the_place():
     proxy = entry("http", http("proxy"), protocol=Protocol.HTTP_PROXY, overwrites=True)
-    assert names(merge_entries(entry("tcp", tcp("a")), proxy)) == ["proxy"]
+    assert names(merged_of(entry("tcp", tcp("a")), proxy)) == ["proxy"]
+
+
+def test_who_gives_way_is_told():
+    standing = Standing(entry("tcp", tcp("a", server_names=("x",))))
+    assert not standing.add(entry("tcp", tcp("b", server_names=("y",))))
+    assert standing.add(entry("tcp", tcp("c", server_names=("y",))))
+    assert standing.add(entry("auto", tcp("d", server_names=("x",)), http("e")))
+    assert not standing.add(entry("http", http("f")))
+    assert names(standing) == ["a", "b", "e"]
+
+
+def test_nobody_gives_way_to_http_nor_to_whom_takes_the_place():
+    standing = Standing(entry("http", http("a")))
+    assert not standing.add(entry("tcp", tcp("b")))
+    assert not standing.add(entry("http", http("proxy"), protocol=Protocol.HTTP_PROXY, overwrites=True))
+    assert names(standing) == ["proxy"]

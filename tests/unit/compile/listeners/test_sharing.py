@@ -88,6 +88,25 @@ spec: {clusterIP: 10.96.9.9, ports: [{name: tcp, port: 9001}]}
     assert mesh.runs_by_query["asked_places"] - before["asked_places"] == 1
 
 
+def test_another_service_at_a_port_of_http_is_looked_at_once_for_all(mesh):
+    for proxy in proxies():
+        sidecar.listeners(mesh, proxy)
+    before = dict(mesh.runs_by_query)
+    listener_mesh.add(
+        mesh,
+        """
+apiVersion: v1
+kind: Service
+metadata: {name: young, namespace: ns-1}
+spec: {clusterIP: 10.96.9.9, ports: [{name: http, port: 8003}]}
+""",
+    )
+    for proxy in proxies():
+        sidecar.listeners(mesh, proxy)
+    assert mesh.runs_by_query["_listener_places"] - before["_listener_places"] == 1
+    assert mesh.runs_by_query["outbound_plans"] == before["outbound_plans"]
+
+
 def test_a_rule_of_one_host_asks_only_for_that_host(mesh):
     for proxy in proxies():
         sidecar.listeners(mesh, proxy)
