@@ -6,8 +6,8 @@ Golden cases: networking/vs-*, networking/sidecar-*, networking/se-*.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,14 +27,23 @@ from mizzen.compile.routes.destinations import (
     groups_listed,
     listed_group,
     listed_services,
+    route_aliases,
     route_listener,
 )
-from mizzen.compile.routes.virtual_hosts import VirtualHost, encoded, with_domains, without_duplicates
+from mizzen.compile.routes.virtual_hosts import (
+    Part,
+    VirtualHost,
+    encoded,
+    join_apart,
+    part_of,
+    with_domains,
+    without_duplicates,
+)
 from mizzen.compile.routes.virtual_service import EncodedRoute, routes
 from mizzen.incremental import Engine, attempt, query
-from mizzen.model import mesh, names
+from mizzen.model import mesh, names, scope
 from mizzen.model.protocols import Protocol
-from mizzen.model.scope import EgressListener
+from mizzen.model.scope import EgressListener, ScopeId
 from mizzen.model.services import UNSPECIFIED, Port, Service
 from mizzen.model.virtual_services import VirtualServiceRef
 
@@ -56,23 +65,46 @@ def serves_every_port(db: Engine, client: SidecarClient, port: int, bind: str) -
     dialect such domains count as they are written.
     """
     listener = route_listener(db, client.routes.scope, port, bind)
+    return _is_every_port(port, listener)
+
+
+def _is_every_port(port: int, listener: EgressListener | None) -> bool:
     return port == 0 or (listener is not None and listener.protocol is Protocol.HTTP_PROXY)
 
 
-@query
-def port_hosts(db: Engine, client: SidecarClient, port: int, bind: str) -> tuple[VirtualHost, ...]:
+class PortHosts(msgspec.Struct, frozen=True):
     """The virtual hosts of a port, sorted by name, each with the domains that are its own."""
-    listener = route_listener(db, client.routes.scope, port, bind)
-    if listener is None:
-        return ()
-    all_ports = serves_every_port(db, client, port, bind)
-    listed = list(_hosts(db, client, listener, 0 if all_ports else port, Place(port=port, bind=bind)))
+
+    hosts: tuple[VirtualHost, ...] = ()
+    sound: bool = False
+    """Whether it is known that Envoy takes every domain, that none is said twice, and that none is `*`."""
+
+
+@query
+def port_hosts(db: Engine, client: SidecarClient, port: int, bind: str) -> PortHosts:
+    """Those of VirtualServices, then those of services that none of them took."""
+    claims = _claims(db, scope.routes_scope(db, client.routes.scope), port, bind)
+    if claims is None:
+        return PortHosts()
+    place, own_port = Place(port=port, bind=bind), 0 if claims.all_ports else port
+    routed = _routed(db, client, own_port, place, claims)
+    left = _left(db, client, own_port, place, claims, routed.keys())
+    found = join_apart((*routed.values(), *left)) if not claims.all_ports else None
+    if found is not None:
+        return PortHosts(found, sound=True)
+    listed = [host for part in routed.values() for host in part.hosts]
+    listed += _in_order(left, listed_services(db, client.routes.scope, port, bind), own_port)
+    return PortHosts(_sorted_out(db, listed, by_port=claims.all_ports))
+
+
+def _sorted_out(db: Engine, listed: list[VirtualHost], *, by_port: bool) -> tuple[VirtualHost, ...]:
+    """Each with what the ones before have left it."""
     found = without_duplicates(listed)
     if len(found) < len(listed):
         for name, times in Counter(host.name for host in listed).items():
             if times > 1:
                 observed.observe(db, observed.DUPLICATE_DOMAIN, name)
-    if all_ports:
+    if by_port:
         found = [h for h in (_with_ports_only(h) for h in found) if h.domains]
     return tuple(sorted(found, key=lambda h: h.name))
 
@@ -84,39 +116,81 @@ def _with_ports_only(host: VirtualHost) -> VirtualHost:
     return with_domains(host, tuple(d for d in host.domains if ":" in d))
 
 
-def _hosts(
-    db: Engine, client: SidecarClient, listener: EgressListener, port: int, place: Place
-) -> Iterator[VirtualHost]:
-    """Virtual hosts of VirtualServices first, then those of services that none of them took."""
-    carried = listed_services(db, client.routes.scope, place.port, place.bind)
+def _in_order(left: Iterable[Part], carried: Mapping[str, Service], port: int) -> Iterator[VirtualHost]:
+    """The hosts of services in the services' order."""
+    by_name = {host.name: host for part in left for host in part.hosts}
+    names_in_order = (_name(service, own) for service in carried.values() for own in _http_ports(service, port))
+    return (by_name[name] for name in names_in_order if name in by_name)
+
+
+# -- who takes which services ---------------------------------------------------------------------------------------
+
+
+class Claim(NamedTuple):
+    """The hosts of services that a VirtualService's hosts name, and those that are no service's."""
+
+    key: Key
+    services: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """What VirtualServices ask for at one listener, whoever the client is."""
+
+    all_ports: bool
+    by_routes: tuple[Claim, ...]
+    groups: tuple[tuple[str, frozenset[str]], ...]
+    """The groups of services, with the hosts of each that are asked for."""
+
+
+@query
+def _claims(db: Engine, scope_id: ScopeId, port: int, bind: str) -> Claims | None:
+    """None where there is no listener. The same for all namespaces that see the same services and VirtualServices."""
+    listener = route_listener(db, scope_id, port, bind)
+    if listener is None:
+        return None
+    carried = listed_services(db, scope_id, port, bind)
     owners = _owners(listener.virtual_services, carried)
     for host in _listed_again(listener.virtual_services) & carried.keys():
-        observed.observe(db, observed.DUPLICATE_DOMAIN, f"{host}:{place.port}")
-    taken: dict[str, set[str]] = {}
-    for ref in listener.virtual_services:
-        if port not in (0, 80) and not any(_touches(h, carried) for h in ref.hosts):
-            continue
-        services, others = _hosts_of(ref, carried, owners)
-        found = _virtual_service_hosts(db, client, port, place, ref.key, services, others)
-        if found is None:
-            continue
-        for host in services:
-            taken.setdefault(names.group_of(host), set()).add(host)
-        yield from found
-    left: dict[str, tuple[VirtualHost, ...]] = {}
-    for group in groups_listed(db, client.routes.scope, place.port, place.bind):
-        left.update(_default_hosts(db, client, port, place, group, frozenset(taken.get(group, ()))))
-    for host in carried:
-        yield from left.get(host, ())
+        observed.observe(db, observed.DUPLICATE_DOMAIN, f"{host}:{port}")
+    all_ports = _is_every_port(port, listener)
+    found = tuple(
+        Claim(ref.key, *_hosts_of(ref, carried, owners))
+        for ref in listener.virtual_services
+        if all_ports or port == 80 or any(_touches(h, carried) for h in ref.hosts)
+    )
+    groups = groups_listed(db, scope_id, port, bind)
+    return Claims(all_ports, found, _taken(groups, found))
+
+
+def _taken(groups: Iterable[str], claims: Iterable[Claim]) -> tuple[tuple[str, frozenset[str]], ...]:
+    taken: dict[str, set[str]] = {group: set() for group in groups}
+    for claim in claims:
+        for host in claim.services:
+            taken[names.group_of(host)].add(host)
+    return tuple((group, frozenset(hosts)) for group, hosts in taken.items())
+
+
+def _routed(db: Engine, client: SidecarClient, port: int, place: Place, claims: Claims) -> dict[Claim, Part]:
+    """The virtual hosts of VirtualServices; of those without any route there are none."""
+    found = ((claim, _virtual_service_hosts(db, client, port, place, *claim)) for claim in claims.by_routes)
+    return {claim: part for claim, part in found if part is not None}
+
+
+def _left(
+    db: Engine, client: SidecarClient, port: int, place: Place, claims: Claims, routed: Collection[Claim]
+) -> list[Part]:
+    """The virtual hosts of services that none of these took."""
+    groups = claims.groups
+    if len(routed) < len(claims.by_routes):
+        groups = _taken([group for group, _ in groups], routed)
+    return [_default_hosts(db, client, port, place, group, taken) for group, taken in groups]
 
 
 def _listed_again(refs: tuple[VirtualServiceRef, ...]) -> set[str]:
     """The hosts that more than one VirtualService names."""
     times = Counter(host for ref in refs for host in set(ref.hosts))
     return {host for host, number in times.items() if number > 1}
-
-
-# -- by VirtualService --------------------------------------------------------------------------------------------
 
 
 def _touches(host: str, carried: dict[str, Service]) -> bool:
@@ -167,6 +241,9 @@ def _hosts_of(
     return tuple(services), tuple(others)
 
 
+# -- by VirtualService --------------------------------------------------------------------------------------------
+
+
 @query
 def _virtual_service_hosts(
     db: Engine,
@@ -176,7 +253,7 @@ def _virtual_service_hosts(
     key: Key,
     services: tuple[str, ...],
     others: tuple[str, ...],
-) -> tuple[VirtualHost, ...] | None:
+) -> Part | None:
     """The virtual hosts of a VirtualService for services, by host, and for hosts of none; None without any route."""
     found = attempt(routes, db, client.routes, key, place)
     if not found:
@@ -195,7 +272,7 @@ def _virtual_service_hosts(
             meant = (host,) if port else (host, f"{host}:{number}")
             made.append(_virtual_host(client, name, meant, found))
         made.extend(_service_host(client, aliases, service, own, found, by_port=port == 0) for service, own in members)
-    return tuple(made)
+    return part_of(made)
 
 
 def _carried(db: Engine, client: SidecarClient, place: Place, host: str) -> Service:
@@ -203,8 +280,7 @@ def _carried(db: Engine, client: SidecarClient, place: Place, host: str) -> Serv
 
 
 def _aliases(db: Engine, client: SidecarClient, place: Place) -> tuple[tuple[str, str], ...]:
-    listener = route_listener(db, client.routes.scope, place.port, place.bind)
-    return listener.aliases if listener is not None else ()
+    return route_aliases(db, client.routes.scope, place.port, place.bind)
 
 
 def _http_ports(service: Service, port: int) -> Iterator[Port]:
@@ -232,7 +308,11 @@ def _service_host(
         headless=service.is_kubernetes and service.is_headless,
         port=port.number if by_port else None,
     )
-    return _virtual_host(client, f"{names.bracketed(service.host)}:{port.number}", tuple(meant), found)
+    return _virtual_host(client, _name(service, port), tuple(meant), found)
+
+
+def _name(service: Service, port: Port) -> str:
+    return f"{names.bracketed(service.host)}:{port.number}"
 
 
 def _virtual_host(
@@ -247,18 +327,16 @@ def _virtual_host(
 @query
 def _default_hosts(
     db: Engine, client: SidecarClient, port: int, place: Place, group: str, taken: frozenset[str]
-) -> Mapping[str, tuple[VirtualHost, ...]]:
-    """The virtual hosts of the services of a group, by host, but for those that are `taken`."""
+) -> Part:
+    """The virtual hosts of the services of a group but for those that are `taken`."""
     aliases = _aliases(db, client, place)
-    found: dict[str, tuple[VirtualHost, ...]] = {}
+    found: list[VirtualHost] = []
     for host, service in listed_group(db, client.routes.scope, place.port, place.bind, group).items():
         if host not in taken and service.resolution != "alias":
-            made = []
             for own in _http_ports(service, port):
                 route = default_route(db, client.routes, host, own.number)
-                made.append(_service_host(client, aliases, service, own, (route,), by_port=port == 0))
-            found[host] = tuple(made)
-    return found
+                found.append(_service_host(client, aliases, service, own, (route,), by_port=port == 0))
+    return part_of(found)
 
 
 def default_route(db: Engine, client: RouteClient, host: str, port: int) -> EncodedRoute:

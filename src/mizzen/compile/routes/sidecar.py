@@ -40,6 +40,8 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
 
     hosts: tuple[VirtualHost, ...]
     ignores_port: bool
+    sound: bool
+    """Whether no domain is in two of them, and Envoy takes each."""
 
 
 @query
@@ -56,9 +58,9 @@ def configuration(db: Engine, client: SidecarClient, name: str) -> Resource:
         return encode_configuration(name, (), known=False)
     if not wanted.host:
         found = configured(db, client, wanted)
-        return encode_configuration(name, found.hosts, ignores_port=found.ignores_port)
+        return encode_configuration(name, found.hosts, ignores_port=found.ignores_port, sound=found.sound)
     full = f"{wanted.host}:{wanted.port}"
-    hosts = port_hosts(db, client, wanted.port, wanted.bind)
+    hosts = port_hosts(db, client, wanted.port, wanted.bind).hosts
     matching = [h for h in hosts if full in h.domains or wanted.host in h.domains]
     if len(matching) != 1:
         return encode_configuration(name, ())
@@ -67,9 +69,10 @@ def configuration(db: Engine, client: SidecarClient, name: str) -> Resource:
 
 def configured(db: Engine, client: SidecarClient, wanted: Wanted) -> Configured:
     """All virtual hosts of a port or a socket."""
-    hosts = port_hosts(db, client, wanted.port, wanted.bind)
+    found = port_hosts(db, client, wanted.port, wanted.bind)
     ignores_port = client.routes.dialect != "envoy" or not serves_every_port(db, client, wanted.port, wanted.bind)
-    return Configured(hosts=(*hosts, _unknown_hosts(db, client)), ignores_port=ignores_port)
+    hosts = (*found.hosts, _unknown_hosts(db, client))
+    return Configured(hosts=hosts, ignores_port=ignores_port, sound=found.sound)
 
 
 def parse_name(name: str) -> Wanted | None:

@@ -62,15 +62,18 @@ def encode_virtual_host(host: VirtualHost) -> bytes:
 
 
 def encode_configuration(
-    name: str, hosts: Iterable[VirtualHost], *, known: bool = True, ignores_port: bool = True
+    name: str, hosts: Iterable[VirtualHost], *, known: bool = True, ignores_port: bool = True, sound: bool = False
 ) -> Resource:
-    """The route configuration; one that nobody knows (`known` False) is empty and has only its name."""
+    """The route configuration; one that nobody knows (`known` False) is empty and has only its name.
+
+    `sound` says that Envoy takes every domain, and each is in one host alone.
+    """
     fields = {
         "max_direct_response_body_size_bytes": {"value": MAX_DIRECT_RESPONSE},
         "ignore_port_in_host_matching": ignores_port,
     }
     head = _route_v3.RouteConfiguration(name=name, validate_clusters={}, **(fields if known else {}))
-    messages = map(encode_virtual_host, _with_sound_domains(hosts))
+    messages = map(encode_virtual_host, hosts if sound else _with_sound_domains(hosts))
     parts = (part for message in messages for part in (protos.delimiter(_VIRTUAL_HOSTS, len(message)), message))
     data = b"".join((protos.encode(head), *parts))
     return Resource(name, protos.encode_any(_route_v3.RouteConfiguration.DESCRIPTOR.full_name, data))
@@ -129,9 +132,49 @@ def without_duplicates(hosts: Iterable[VirtualHost]) -> list[VirtualHost]:
     return kept
 
 
+class Part(msgspec.Struct, frozen=True):
+    """Some of the virtual hosts of a route configuration, and what tells whether they stand in the way of others."""
+
+    hosts: tuple[VirtualHost, ...]
+    domains: tuple[str, ...]
+    """All of them, in lower case."""
+    full_names: tuple[str, ...]
+    """Names of the hosts, with and without the port, that are no domains of theirs."""
+    sound: bool
+    """Whether Envoy takes every domain, and no host lacks one."""
+
+
+def part_of(hosts: Iterable[VirtualHost]) -> Part:
+    """These hosts, looked at once for all configurations that hold them."""
+    listed = tuple(hosts)
+    domains = tuple(domain for host in listed for domain in _lower(host))
+    full = (name for host in listed for name in _full_names(host) if name not in _lower(host))
+    return Part(listed, domains, tuple(full), all(host.encoded and host.domains for host in listed))
+
+
+def join_apart(parts: Iterable[Part]) -> tuple[VirtualHost, ...] | None:
+    """The hosts of all parts by name, as `without_duplicates` would leave them.
+
+    None where they are not apart for certain: a domain is said twice, Envoy may not take one, or one takes every host.
+    """
+    listed = list(parts)
+    hosts = {host.name: host for part in listed for host in part.hosts}
+    domains = set[str]().union(*(part.domains for part in listed))
+    apart = (
+        all(part.sound for part in listed)
+        and len(hosts) == sum(len(part.hosts) for part in listed)
+        and len(domains) == sum(len(part.domains) for part in listed)
+        and all(domains.isdisjoint(part.full_names) for part in listed)
+        and "*" not in domains
+    )
+    return tuple(hosts[name] for name in sorted(hosts)) if apart else None
+
+
 def _full_names(host: VirtualHost) -> tuple[str, str]:
     """A host's name with and without the port."""
-    own = host.name.lower()
+    lowered = host.name.lower()
+    # As a rule it is, and one text is enough.
+    own = host.name if lowered == host.name else lowered
     return own, own.rpartition(":")[0]
 
 

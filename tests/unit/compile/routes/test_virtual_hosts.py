@@ -6,6 +6,8 @@ from mizzen.compile.routes.virtual_hosts import (
     VirtualHost,
     encode_virtual_host,
     encoded,
+    join_apart,
+    part_of,
     with_domains,
     without_duplicates,
 )
@@ -52,3 +54,37 @@ def test_what_is_encoded_once_is_encoded_anew_under_other_domains() -> None:
 
 def test_domains_that_envoy_refuses_are_not_taken_for_encoded() -> None:
     assert encoded(host("a.x:80", "a.x", "")).encoded == b""
+
+
+def joined(*hosts: VirtualHost) -> list[str] | None:
+    """The names of hosts that are put together from a part for each, and from one part."""
+    one, each = join_apart([part_of(hosts)]), join_apart([part_of([host]) for host in hosts])
+    assert one == each
+    return [host.name for host in one] if one is not None else None
+
+
+def test_parts_that_share_nothing_are_joined_by_name() -> None:
+    hosts = [
+        encoded(host("b.x:80", "b.x", "b")),
+        encoded(host("A.x:80", "A.x", "a")),
+        encoded(host("c.x:81", "c.x:81")),
+    ]
+    assert joined(*hosts) == ["A.x:80", "b.x:80", "c.x:81"]
+    assert {each.name: each for each in without_duplicates(hosts)} == {each.name: each for each in hosts}
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        encoded(host("a.x:80", "other")),
+        encoded(host("c.x:80", "A", "c")),
+        encoded(host("c.x:80")),
+        encoded(host("c.x:80", "a.x:80", "c")),
+        encoded(host("c.x:80", "")),
+        encoded(host("c.x:80", "*")),
+        host("c.x:80", "c"),
+    ],
+    ids=["name", "domain in other letters", "no domain", "full name", "domain in vain", "everything", "not encoded"],
+)
+def test_parts_of_which_that_is_not_certain_are_not(second: VirtualHost) -> None:
+    assert joined(encoded(host("a.x:80", "a.x", "a")), second) is None
