@@ -43,9 +43,11 @@ class Peer:
         self._context.check_hostname = False
         self._context.load_cert_chain(certificate)
         self._context.load_verify_locations(cadata=trusted.decode())
+        self.writer: asyncio.StreamWriter | None = None
 
     async def connect(self, address: str) -> x509.Certificate:
-        """The certificate that the server shows."""
+        """The certificate that the server shows; a connection from before ends."""
+        self.close()
         self.reader, self.writer = await asyncio.open_connection(address, PORT, ssl=self._context)
         return x509.load_der_x509_certificate(self.writer.get_extra_info("ssl_object").getpeercert(True))
 
@@ -57,7 +59,9 @@ class Peer:
         return await asyncio.wait_for(self.reader.readexactly(length), 60)
 
     def close(self) -> None:
-        self.writer.close()
+        """At once: closing TLS politely would outlive the test."""
+        if self.writer is not None:
+            self.writer.transport.abort()
 
 
 def names_of(certificate: x509.Certificate) -> list[str]:
