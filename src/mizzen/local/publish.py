@@ -113,7 +113,7 @@ def address_service(service: Service, cluster_ip: str, members: tuple[PresentPod
         spec = msgspec.structs.replace(spec, cluster_ip=cluster_ip, cluster_ips=(cluster_ip,))
     metadata = msgspec.structs.replace(service.metadata, namespace=service.metadata.namespace or "default")
     status = service.status
-    if spec.type == "LoadBalancer" and members and status is None:
+    if spec.type == "LoadBalancer" and members and not status.load_balancer.ingress:
         ingress = tuple(LoadBalancerIngress(ip=item.address) for item in members if item.ready)
         status = ServiceStatus(load_balancer=LoadBalancerStatus(ingress=ingress))
     return msgspec.structs.replace(service, metadata=metadata, spec=spec, status=status)

@@ -3,10 +3,18 @@
 import json
 
 from local_objects import pod, service
+from msgspec.structs import replace
 
 from mizzen.api.decode import decode_object
 from mizzen.api.kube.pods import Container, ContainerPort
-from mizzen.api.kube.services import EndpointSlice, Service, ServicePort
+from mizzen.api.kube.services import (
+    EndpointSlice,
+    LoadBalancerIngress,
+    LoadBalancerStatus,
+    Service,
+    ServicePort,
+    ServiceStatus,
+)
 from mizzen.api.meta import ObjectMeta
 from mizzen.api.networking.service_entry import ServiceEntry, ServiceEntrySpec
 from mizzen.api.networking.service_entry import ServicePort as EntryPort
@@ -105,9 +113,14 @@ def test_a_load_balancer_is_reached_at_its_ready_pods():
     gateway = service("gateway", type="LoadBalancer")
     pods = [present("gateway-0", "10.44.0.10", "gateway"), present("gateway-1", "10.44.0.11", "gateway", ready=False)]
     addressed = next(item for item in publish.build([gateway], pods, {}) if isinstance(item, Service))
-    assert addressed.status is not None
-    assert addressed.status.load_balancer is not None
     assert [item.ip for item in addressed.status.load_balancer.ingress] == ["10.44.0.10"]
+
+
+def test_a_load_balancer_whose_manifest_says_an_address_keeps_it():
+    given = LoadBalancerStatus(ingress=(LoadBalancerIngress(hostname="lb.example.com"),))
+    gateway = replace(service("gateway", type="LoadBalancer"), status=ServiceStatus(load_balancer=given))
+    addressed = publish.address_service(gateway, "", (present("gateway-0", "10.44.0.10", "gateway"),))
+    assert addressed.status.load_balancer == given
 
 
 def test_an_entry_carries_the_addresses_of_its_hosts_and_one_without_any_is_left_to_the_manifests():

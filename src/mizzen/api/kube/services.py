@@ -79,7 +79,7 @@ class LoadBalancerStatus(Message, frozen=True, kw_only=True):
 class ServiceStatus(Message, frozen=True, kw_only=True):
     """What a Service was given."""
 
-    load_balancer: LoadBalancerStatus | None = None
+    load_balancer: LoadBalancerStatus = LoadBalancerStatus()
 
     unread: ClassVar[frozenset[str]] = names("conditions")
 
@@ -88,7 +88,7 @@ class Service(Object, frozen=True, kw_only=True):
     """The kind Service."""
 
     spec: ServiceSpec = ServiceSpec()
-    status: ServiceStatus | None = None
+    status: ServiceStatus = ServiceStatus()
 
 
 class ObjectReference(Message, frozen=True, kw_only=True):

@@ -105,6 +105,5 @@ def _address(service: Service, port: ServicePort, pod: Pod, outside: Outside, sc
 
 
 def _balancer(service: Service) -> str:
-    status = service.status.load_balancer if service.status is not None else None
-    first = next(iter(status.ingress), None) if status is not None else None
+    first = next(iter(service.status.load_balancer.ingress), None)
     return (first.ip or first.hostname) if first is not None else ""

@@ -179,8 +179,7 @@ class _Draft:
 def _outside_addresses(kube: KubeService | None) -> tuple[str, ...]:
     if kube is None:
         return ()
-    balancer = kube.status.load_balancer if kube.status is not None else None
-    given = tuple(i.ip or i.hostname for i in balancer.ingress) if balancer is not None else ()
+    given = (i.ip or i.hostname for i in kube.status.load_balancer.ingress)
     return (*given, *kube.spec.external_ips)
 
 
