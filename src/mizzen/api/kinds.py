@@ -53,10 +53,8 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_remarks(self) -> bool:
-        """Whether annotations of other tools mean nothing here. Of some kinds they are passed on or written back."""
-        if self.group in ("", "discovery.k8s.io"):
-            return self.kind in ("Service", "EndpointSlice")
-        return is_our_group(self.group) and self.name not in _PASSED_ON
+        """Whether annotations of other tools mean nothing here."""
+        return self.name not in _PASSED_ON
 
     @property
     def api_version(self) -> str:
@@ -64,7 +62,8 @@ class Kind(Struct, frozen=True, kw_only=True):
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
 
-_PASSED_ON = ("KubernetesGateway", "WorkloadEntry", "WorkloadGroup")
+_PASSED_ON = ("Ingress", "KubernetesGateway", "Pod", "WorkloadEntry", "WorkloadGroup")
+"""Whose annotations are translated, told to what is made of them, or written back."""
 _NETWORKING = ("v1", "v1beta1", "v1alpha3")
 _SECURITY = ("v1", "v1beta1")
 

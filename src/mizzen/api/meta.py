@@ -17,8 +17,10 @@ from mizzen.api.scalars import Int64
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-_READ_DOMAINS = ("istio.io", "kubernetes.io", "k8s.io")
+_READ_DOMAIN = "istio.io"
 """Whose annotations mean something to a mesh."""
+_READ = "kubernetes.io/ingress.class"
+"""The one annotation of Kubernetes' that does; its controllers write many others again and again."""
 
 Timestamp = Annotated[datetime, Meta(tz=True)]
 
@@ -38,8 +40,8 @@ class Key(NamedTuple):
 def without_remarks(annotations: Mapping[str, str], *, of_tools: bool) -> Mapping[str, str]:
     """Annotations without kubectl's copy of the object and, with `of_tools`, without those that nothing here reads.
 
-    Deployment tools mark all that they touch; a mark that moves is no change of the mesh. The same mapping where there
-    is nothing to leave out.
+    Tools and controllers mark all that they touch; a mark that moves is no change of the mesh. The same mapping where
+    there is nothing to leave out.
     """
     kept = {name: text for name, text in annotations.items() if not _is_remark(name, of_tools)}
     return kept if len(kept) < len(annotations) else annotations
@@ -49,7 +51,7 @@ def _is_remark(annotation: object, of_tools: bool) -> bool:
     if not isinstance(annotation, str):
         return False  # A fault for whoever decodes it.
     domain, slash, _ = annotation.partition("/")
-    foreign = slash and domain not in _READ_DOMAINS and not domain.endswith(tuple(f".{read}" for read in _READ_DOMAINS))
+    foreign = slash and annotation != _READ and not f".{domain}".endswith(f".{_READ_DOMAIN}")
     return annotation == LAST_APPLIED or bool(of_tools and foreign)
 
 

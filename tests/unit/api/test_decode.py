@@ -246,9 +246,15 @@ def test_defaults_of_the_crd_are_filled_in() -> None:
         ("HTTPRoute", "gateway.networking.k8s.io/v1", False),
         ("Service", "v1", False),
         ("EndpointSlice", "discovery.k8s.io/v1", False),
-        # Passed on to what is made of them, or to Envoy's bootstrap, or written back.
+        ("Endpoints", "v1", False),
+        ("Namespace", "v1", False),
+        ("Node", "v1", False),
+        ("ConfigMap", "v1", False),
+        ("Deployment", "apps/v1", False),
+        # Passed on to what is made of them, or to Envoy's bootstrap, or written back, or translated.
         ("Gateway", "gateway.networking.k8s.io/v1", True),
         ("Pod", "v1", True),
+        ("Ingress", "networking.k8s.io/v1", True),
         ("WorkloadEntry", "networking.istio.io/v1", True),
     ],
 )
@@ -260,6 +266,12 @@ def test_annotations_of_other_tools_are_kept_where_they_are_passed_on(kind: str,
     found = read(document).metadata.annotations
     assert found == ({"example.com/note": "x", "istio.io/rev": "y"} if kept else {"istio.io/rev": "y"})
     assert any("annotations" in problem.path for problem in decoded.problems)
+
+
+def test_annotations_of_a_template_are_the_pods_that_are_made_of_it() -> None:
+    document = make("Deployment", "apps/v1")
+    document["spec"] = {"template": {"metadata": {"annotations": {"example.com/note": "x"}}}}
+    assert read(document).spec.template.metadata.annotations == {"example.com/note": "x"}
 
 
 def test_decoding_leaves_the_document_as_it_was() -> None:

@@ -35,15 +35,24 @@ def test_a_problem_reads_as_object_path_and_fault() -> None:
     assert str(Problem(message="not an object", code="not-an-object")) == "not an object"
 
 
-def test_remarks_are_kubectls_copy_and_what_other_tools_say() -> None:
+def test_remarks_are_kubectls_copy_and_what_no_mesh_reads() -> None:
     read = {
         "networking.istio.io/exportTo": ".",
         "istio.io/rev": "x",
-        "service.kubernetes.io/topology-mode": "Auto",
-        "gateway.networking.k8s.io/x": "",
+        "kubernetes.io/ingress.class": "istio",
         "undotted": "1",
     }
-    remarks = {"argocd.argoproj.io/tracking-id": "a", "meta.helm.sh/release-name": "b", "notistio.io/x": "c"}
+    remarks = {
+        "argocd.argoproj.io/tracking-id": "a",
+        "meta.helm.sh/release-name": "b",
+        "notistio.io/x": "c",
+        # Kubernetes' own controllers write these again and again.
+        "control-plane.alpha.kubernetes.io/leader": "{}",
+        "deployment.kubernetes.io/revision": "7",
+        "endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:00Z",
+        "kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z",
+        "node.alpha.kubernetes.io/ttl": "15",
+    }
     assert without_remarks(read | remarks | {LAST_APPLIED: "{}"}, of_tools=True) == read
     assert without_remarks(read | remarks | {LAST_APPLIED: "{}"}, of_tools=False) == read | remarks
     assert without_remarks(read, of_tools=True) is read
