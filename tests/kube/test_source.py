@@ -106,14 +106,15 @@ async def test_what_changes_nothing_is_not_told(bed, namespace):
     async with following(bed) as followed:
         last_applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
         await apply(bed, pod(namespace, "p", annotations=last_applied), "pods")
-        await call(
-            bed,
-            "PATCH",
-            path,
-            {"metadata": {"finalizers": ["mizzen.test/wait"]}},
-            kind="application/merge-patch+json",
-        )
-        await call(bed, "PATCH", path, {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
+        container = {"name": "app", "image": "app", "imageID": "", "ready": False, "restartCount": 1}
+        for place, patch in (
+            (path, {"metadata": {"finalizers": ["mizzen.test/wait"]}}),
+            (path, {"metadata": {"finalizers": None}}),
+            (path, {"metadata": {"annotations": {"example.com/note": "x", "kubectl.kubernetes.io/restartedAt": "y"}}}),
+            (f"{path}/status", {"status": {"conditions": [{"type": "ContainersReady", "status": "False"}]}}),
+            (f"{path}/status", {"status": {"containerStatuses": [container]}}),
+        ):
+            await call(bed, "PATCH", place, patch, kind="application/merge-patch+json")
         await apply(bed, service(namespace, "after"), "services")
         await apply(bed, pod(namespace, "after"), "pods")
         await eventually(lambda: followed.has(Key("Pod", namespace, "after")))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mizzen import observe, settings
 from mizzen.api.kube.data import ConfigMap
+from mizzen.api.kube.pods import as_running
 from mizzen.api.meta import Key, Object
 from mizzen.api.policy import RequestAuthentication
 from mizzen.api.problems import Problem
@@ -125,17 +126,18 @@ class Inputs:
             self._roots = bundle
             self._pusher.feed(AUTHORITY_ROOTS, bundle.decode(), "global")
 
-    def _feed(self, key: Key, value: Object | None, origin: Origin) -> None:
+    def _feed(self, key: Key, found: Object | None, origin: Origin) -> None:
+        value = as_running(found) if found is not None else None
         self._pusher.feed(key, value, _REASONS.get(key.kind, "config"))
         keys = self._keys.setdefault(key.kind, set())
         (keys.discard if value is None else keys.add)(key)
         self._size.take(key, value)
         if key.kind == "RequestAuthentication":
-            found = value if isinstance(value, RequestAuthentication) else None
+            policy = value if isinstance(value, RequestAuthentication) else None
             self._issuers.pop(key, None)
-            if found is not None:
+            if policy is not None:
                 self._issuers[key] = origin
-            self.key_sets.follow(key, found)
+            self.key_sets.follow(key, policy)
         if key == self._map_key:
             self._mesh.follow(value if isinstance(value, ConfigMap) else None, origin)
             self.take_mesh()

@@ -4,11 +4,13 @@ import asyncio
 import logging
 from typing import Any
 
+import msgspec
 import pytest
 from eventually import eventually
 
 from mizzen import observe, settings
 from mizzen.api.kube.data import ConfigMap
+from mizzen.api.kube.pods import Pod
 from mizzen.api.kube.services import Service
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.api.policy import JWTRule, RequestAuthentication, RequestAuthenticationSpec
@@ -76,6 +78,15 @@ def test_changes_carry_the_reason_of_their_kind(inputs: Inputs, pusher: Pusher, 
     inputs.take("files", Batch(sets={key: Service()}), {})
     inputs.take("files", Batch(removes=(key,)), {})
     assert pusher.fed[-2:] == [(key, Service(), reason), (key, None, reason)]
+
+
+def test_of_pods_from_files_too_the_engine_holds_what_is_read_of_pods_that_run(inputs: Inputs, pusher: Pusher) -> None:
+    key = Key("Pod", "shop", "cart-0")
+    metadata = ObjectMeta(name="cart-0", namespace="shop", annotations={"istio.io/rev": "stable"})
+    for note in ("one", "another"):
+        annotated = msgspec.structs.replace(metadata, annotations={**metadata.annotations, "example.com/note": note})
+        inputs.take("files", Batch(sets={key: Pod(metadata=annotated)}), {})
+        assert pusher.fed[-1] == (key, Pod(metadata=metadata), "endpoint")
 
 
 def test_nobody_is_served_before_every_source_has_delivered(inputs: Inputs, pusher: Pusher) -> None:

@@ -1,12 +1,16 @@
-"""Pod: its containers, where it runs and whether it is ready. `PodTemplate` is the same, before it runs."""
+"""Pod: its containers, where it runs and whether it is ready. `PodTemplate` is the same, before it runs.
+
+Whoever makes pods, or describes one, reads all of a Pod; a control plane holds what is `as_running`.
+"""
 
 from collections.abc import Mapping
 from typing import ClassVar
 
 from msgspec import field
+from msgspec.structs import replace
 
 from mizzen.api.message import FreeForm, Message, names
-from mizzen.api.meta import Object, ObjectMeta
+from mizzen.api.meta import Object, ObjectMeta, without_remarks
 from mizzen.api.scalars import Int32, Int64, IntOrString, Quantity
 
 
@@ -394,13 +398,12 @@ class PodStatus(Message, frozen=True, kw_only=True):
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    reason: str = ""
 
     unread: ClassVar[frozenset[str]] = names(
         """
         allocatedResources ephemeralContainerStatuses extendedResourceClaimStatus hostIPs
         message nodeAllocatableResourceClaimStatuses nominatedNodeName
-        observedGeneration qosClass resize resourceClaimStatuses resources startTime volumeHealth
+        observedGeneration qosClass reason resize resourceClaimStatuses resources startTime volumeHealth
         """
     )
 
@@ -417,3 +420,24 @@ class PodTemplate(Message, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
+
+
+def as_running(found: Object) -> Object:
+    """A pod without what is read only for its making, or to describe it; the same object where nothing is left out.
+
+    Marks of other tools, restarts of containers and conditions beside Ready come and go while a pod runs, and make no
+    difference to a mesh. Objects of other kinds are as they are.
+    """
+    if not isinstance(found, Pod):
+        return found
+    annotations = without_remarks(found.metadata.annotations, of_tools=True)
+    if annotations is not found.metadata.annotations:
+        found = replace(found, metadata=replace(found.metadata, annotations=annotations))
+    status = found.status
+    if status is None:
+        return found
+    conditions = tuple(condition for condition in status.conditions if condition.type == "Ready")
+    if len(conditions) < len(status.conditions) or status.container_statuses or status.init_container_statuses:
+        status = replace(status, conditions=conditions, container_statuses=(), init_container_statuses=())
+        found = replace(found, status=status)
+    return found

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from mizzen.api.kinds import Kind, is_our_group
+from mizzen.api.kube.pods import as_running
 from mizzen.api.meta import Key, Object, without_remarks
 from mizzen.api.problems import Problem
 from mizzen.api.scalars import decode_scalar
@@ -88,7 +89,8 @@ class Reader:
             except (msgspec.ValidationError, UnicodeError):
                 pass  # Judged below, which forgives more and names every fault.
             else:
-                return Reading(key, version, _without_remarks(found, self._kind), revision=revision)
+                held = as_running(_without_remarks(found, self._kind))
+                return Reading(key, version, held, revision=revision)
         document = msgspec.json.decode(raw)
         # Items of a list do not say what they are.
         document |= {"apiVersion": self._api_version, "kind": self._kind.kind}

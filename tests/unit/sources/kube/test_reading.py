@@ -7,7 +7,8 @@ import msgspec
 import pytest
 import yaml
 
-from mizzen.api.kinds import Kind
+from mizzen.api.kinds import Kind, kind_named
+from mizzen.api.kube.pods import as_running
 from mizzen.api.meta import LAST_APPLIED
 from mizzen.api.shape import Shape, shape_of
 from mizzen.sources.kube.reading import Reader
@@ -47,9 +48,22 @@ def test_what_is_not_read_is_dropped_at_every_depth(kind: Kind) -> None:
     for text in ("something-that-nobody-reads", "something-else"):
         document = planted(shape_of(kind.type), text) | spec_of(kind)
         assert {"managedFields", "finalizers", "selfLink"} <= document["metadata"].keys()
-        document["metadata"] |= HEAD | {"annotations": {LAST_APPLIED: text, "kept": "yes"}}
+        document["metadata"] |= HEAD | {"annotations": {LAST_APPLIED: text, "istio.io/kept": "yes"}}
         objects.append(read(kind, document))
         held = msgspec.json.encode(objects[-1]).decode()
         assert text not in held
-        assert "kept" in held
+        assert "istio.io/kept" in held
     assert objects[0] == objects[1]
+
+
+def test_of_a_pod_nothing_is_held_that_was_for_its_making() -> None:
+    kind = kind_named("Pod")
+    objects = []
+    for text in ("one", "another"):
+        annotations = {"example.com/note": text, "istio.io/rev": "stable"}
+        conditions = [{"type": "Ready", "status": "True", "reason": text}, {"type": "ContainersReady", "status": text}]
+        status = {"conditions": conditions, "containerStatuses": [{"name": text, "ready": True}]}
+        objects.append(read(kind, {"metadata": HEAD | {"annotations": annotations}, "status": status}))
+    assert objects[0] == objects[1]
+    assert objects[0].metadata.annotations == {"istio.io/rev": "stable"}
+    assert as_running(objects[0]) is objects[0]
