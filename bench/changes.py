@@ -206,6 +206,7 @@ def quiet_objects() -> tuple[Document, ...]:
         _service_entry(0, 1, 999).documents[0],
         _envoy_filter(0, 1, 999).documents[0],
         _istio("telemetry", "Telemetry", "quiet", "ns-0", {"selector": _selector(0)}),
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": meshes.NODE}, "status": {}},
     )
 
 
@@ -213,8 +214,31 @@ def _annotate(document: Document) -> None:
     document["metadata"].setdefault("annotations", {})["bench.example.com/note"] = "another"
 
 
+def _restart(document: Document) -> None:
+    """As `kubectl rollout restart` does."""
+    document["metadata"].setdefault("annotations", {})["kubectl.kubernetes.io/restartedAt"] = _TIME
+
+
+def _trigger(document: Document) -> None:
+    """As the controller of EndpointSlices does for each change that it looks at."""
+    annotations = document["metadata"].setdefault("annotations", {})
+    annotations["endpoints.kubernetes.io/last-change-trigger-time"] = _TIME
+
+
 def _tell_status(document: Document) -> None:
     document.setdefault("status", {})["conditions"] = [{"type": "Bench", "status": "True", "message": "another"}]
+
+
+def _tell_containers(document: Document) -> None:
+    """As the kubelet does when a container was restarted."""
+    told = {"name": "app", "ready": True, "restartCount": 1, "state": {"running": {"startedAt": _TIME}}}
+    document["status"]["containerStatuses"] = [told]
+
+
+def _beat(document: Document) -> None:
+    """As the kubelet does every few minutes."""
+    condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": _TIME}
+    document["status"] |= {"conditions": [condition], "images": [{"names": ["app"], "sizeBytes": 4711}]}
 
 
 def _version(document: Document) -> None:
@@ -250,6 +274,9 @@ _RULE = ("DestinationRule", "ns-0", "svc-0")
 _SERVICE = ("Service", "ns-0", "svc-0")
 _POD = ("Pod", "ns-0", "svc-0-0")
 _SLICE = ("EndpointSlice", "ns-0", "svc-0-1")
+_NAMESPACE = ("Namespace", "", "ns-0")
+_NODE = ("Node", "", meshes.NODE)
+_TIME = "2026-01-01T00:00:00Z"
 _ANNOTATION = ("an annotation", _annotate)
 _STATUS = ("status", _tell_status)
 _VERSION = ("resourceVersion", _version)
@@ -266,12 +293,19 @@ _EDITS = (
     (_SERVICE, _STATUS),
     (_SERVICE, _VERSION),
     (_POD, _ANNOTATION),
+    (_POD, ("when it was restarted", _restart)),
     (_POD, _STATUS),
+    (_POD, ("restarts of a container", _tell_containers)),
     (_POD, _VERSION),
+    (_POD, ("managedFields", _manage)),
     (_POD, ("order of labels", _reverse_labels)),
     (_SLICE, _ANNOTATION),
+    (_SLICE, ("when it was looked at", _trigger)),
     (_SLICE, _VERSION),
-    (("Namespace", "", "ns-0"), _STATUS),
+    (_NAMESPACE, _ANNOTATION),
+    (_NAMESPACE, _STATUS),
+    (_NODE, _ANNOTATION),
+    (_NODE, ("a heartbeat", _beat)),
     (("AuthorizationPolicy", "ns-0", "quiet"), _ANNOTATION),
     (("PeerAuthentication", "ns-0", "quiet"), _STATUS),
     (("Sidecar", "ns-0", "quiet"), _ANNOTATION),

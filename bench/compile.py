@@ -15,6 +15,7 @@ import yaml
 
 from bench import changes, meshes
 from mizzen.api.decode import decode_object
+from mizzen.api.kube.pods import as_running
 from mizzen.compile import resource, snapshot
 from mizzen.incremental import Engine, Root
 from mizzen.model.proxy import parse_node
@@ -47,11 +48,11 @@ class Mesh:
         self.roots: dict[Root[Any], Any] = {}
 
     def set(self, document: meshes.Document) -> None:
-        """Decode an object into the engine."""
+        """Decode an object into the engine, as a control plane does."""
         decoded = decode_object(document)
         assert decoded.key is not None
         assert decoded.object is not None, decoded.problems
-        self.db.set(decoded.key, decoded.object)
+        self.db.set(decoded.key, as_running(decoded.object))
 
     def connect(self) -> Figure:
         """Ask for everything that every proxy needs."""

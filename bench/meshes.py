@@ -5,6 +5,9 @@ from typing import Any
 
 Document = dict[str, Any]
 
+NODE = "node-0"
+"""Where all pods run."""
+
 
 def documents(services: int, pods: int, namespaces: int) -> Iterator[Document]:
     """The objects of a mesh, each service in the namespace of its number."""
@@ -44,7 +47,7 @@ def _service(number: int, pods: int, namespaces: int) -> Iterator[Document]:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": f"{name}-{i}", "namespace": namespace, "labels": labels},
-            "spec": {"serviceAccountName": name, "containers": [{"name": "app", "image": "app"}]},
+            "spec": {"nodeName": NODE, "serviceAccountName": name, "containers": [{"name": "app", "image": "app"}]},
             "status": {"podIP": address, "phase": "Running"},
         }
         reference = {"kind": "Pod", "name": f"{name}-{i}", "namespace": namespace}

@@ -66,11 +66,14 @@ def test_edits_that_change_nothing_are_edits_and_change_nothing(mesh):
         mesh.set(document)
     before = told(mesh)
     edits = list(changes.edits(mesh.documents))
-    assert len({edit.title for edit in edits}) == 25
+    assert len({edit.title for edit in edits}) == 32
     for edit in edits:
         assert edit.text != json.dumps(edit.before), edit.title
         after = yaml.safe_load(edit.text)
         assert changes.identity(after) == changes.identity(edit.before)
+        runs = mesh.db.runs
         mesh.set(after)
         assert told(mesh) == before, edit.title
         mesh.set(edit.before)
+        assert told(mesh) == before, edit.title
+        assert mesh.db.runs == runs, edit.title
