@@ -1,21 +1,30 @@
-"""The manifests of the disruption test, and the edits that are made to them one after the other.
+"""The edits that the disruption test makes to its manifests, one after the other.
 
-A state is a map from file to text. `EDITS` go through them in order: each `Edit` replaces files of the state before it,
-or takes them away, and is one thing that operators do. Where an edit must be undone before others make sense, its
-undoing is an edit like any other.
+`EDITS` go through the states in order: each `Edit` replaces files of the state before it, or takes them away, and is
+one thing that operators do. Where an edit must be undone before others make sense, its undoing is an edit like any
+other.
 """
 
 from collections.abc import Iterator, Mapping
 
 import msgspec
-import yaml
-from traffic_certificates import ROOT
+from disruption_manifests import (
+    HTTP,
+    NETWORKING,
+    SIDE_PORTS,
+    TCP,
+    State,
+    credential,
+    destination_rule,
+    gateway,
+    mesh_config,
+    server,
+    service,
+    virtual_service,
+)
 
-NETWORKING = "apiVersion: networking.istio.io/v1"
 SECURITY = "apiVersion: security.istio.io/v1"
 ENVOY_FILTER = "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter"
-
-State = dict[str, str]
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,218 +42,6 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 def edit(name: str, **files: str | None) -> Edit:
     return Edit(name=name, files={file.replace("_", "-"): text for file, text in files.items()})
-
-
-# -- what is there at first -------------------------------------------------------------------------------------------
-
-
-def mesh_config(more: str = "") -> str:
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: istio, namespace: istio-system}}
-data:
-  mesh: |
-    accessLogFile: /dev/stdout
-    rootNamespace: istio-system
-    trustDomain: cluster.local
-{more}
-    defaultConfig:
-      concurrency: 1
-      drainDuration: 1s
-      proxyMetadata: {{ISTIO_META_DNS_CAPTURE: "true"}}
-"""
-
-
-def keeper(name: str, namespace: str) -> str:
-    return f"""
----
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: {namespace}, labels: {{app: {name}}}}}
-spec:
-  serviceAccountName: {name}
-  containers:
-    - name: app
-      command: [python3, disruption_app.py, keep, "$(MIZZEN_ROOT)/control/app.sock"]
-      volumeMounts: [{{name: control, mountPath: /control}}]
-  volumes: [{{name: control, emptyDir: {{}}}}]
-"""
-
-
-def server(name: str, ports: str, *, replicas: int = 1, labels: str = "", annotations: str = "{}") -> str:
-    return f"""
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {name}, namespace: apps, annotations: {annotations}}}
-spec:
-  replicas: {replicas}
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata: {{labels: {{app: {name}, version: v1{labels}}}}}
-    spec:
-      serviceAccountName: {name}
-      containers:
-        - name: app
-          command: [python3, disruption_app.py, serve, {ports}]
-          readinessProbe: {{tcpSocket: {{port: {ports.partition(",")[0]}}}}}
-"""
-
-
-def service(
-    name: str, app: str, ports: str, *, annotations: str = "{}", namespace: str = "apps", labels: str = "{}"
-) -> str:
-    return f"""
-apiVersion: v1
-kind: Service
-metadata: {{name: {name}, namespace: {namespace}, annotations: {annotations}, labels: {labels}}}
-spec:
-  selector: {{app: {app}}}
-  ports: [{ports}]
-"""
-
-
-_HTTP = "{name: http, port: 80, targetPort: 8080}"
-_TCP = "{name: tcp, port: 9000, targetPort: 9000}"
-_MORE = "{name: http-more, port: 8085, targetPort: 8085}"
-
-PODS = (
-    """
-apiVersion: v1
-kind: Namespace
-metadata: {name: apps, labels: {istio-injection: enabled}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: other, labels: {istio-injection: enabled}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: outside}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: watched}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: istio-system}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: gateway
-  namespace: istio-system
-  labels: {app: gateway, sidecar.istio.io/inject: "true"}
-  annotations: {inject.istio.io/templates: gateway}
-spec:
-  serviceAccountName: gateway
-  containers: [{name: istio-proxy, image: auto}]
----
-apiVersion: v1
-kind: Service
-metadata: {name: gateway, namespace: istio-system}
-spec:
-  selector: {app: gateway}
-  ports:
-    - {name: probe, port: 7, targetPort: 7007}
-    - {name: http, port: 80, targetPort: 8080}
-    - {name: http-more, port: 81, targetPort: 8081}
-    - {name: https, port: 443, targetPort: 8443}
-"""
-    + keeper("client", "apps")
-    + keeper("caller", "other")
-    + keeper("outer", "outside")
-)
-
-WS_PORTS = '"8080", "9000", "8085"'
-SIDE_PORTS = '"8090"'
-
-
-def virtual_service(route: str = "", *, shares: tuple[int, int] = (90, 10), before: str = "") -> str:
-    indented = "".join(f"\n      {line}" for line in route.splitlines() if line)
-    return f"""
-{NETWORKING}
-kind: VirtualService
-metadata: {{name: ws, namespace: apps}}
-spec:
-  hosts: [ws.apps.svc.cluster.local]
-  http:
-{before}
-    - name: sockets{indented}
-      route:
-        - {{destination: {{host: ws.apps.svc.cluster.local, subset: v1, port: {{number: 80}}}}, weight: {shares[0]}}}
-        - {{destination: {{host: ws.apps.svc.cluster.local, subset: all, port: {{number: 80}}}}, weight: {shares[1]}}}
-"""
-
-
-_PLAIN = "connectionPool: {tcp: {connectTimeout: 10s}}"
-
-
-def destination_rule(policy: str = "", subsets: str = "") -> str:
-    return f"""
-{NETWORKING}
-kind: DestinationRule
-metadata: {{name: ws, namespace: apps}}
-spec:
-  host: ws.apps.svc.cluster.local
-  trafficPolicy: {{{policy or _PLAIN}}}
-  subsets:
-    - {{name: v1, labels: {{version: v1}}}}
-    - {{name: all, labels: {{app: ws}}}}
-{subsets}
-"""
-
-
-def credential() -> str:
-    """The Secret of the gateway's server, with a certificate that is new each time."""
-    certificate, key = ROOT.issue("ws.example")
-    content = {"tls.crt": certificate, "tls.key": key}
-    metadata = {"name": "door", "namespace": "istio-system"}
-    return yaml.safe_dump(
-        {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "stringData": content}
-    )
-
-
-def gateway(more: str = "", tls: str = "") -> str:
-    return f"""
-{NETWORKING}
-kind: Gateway
-metadata: {{name: door, namespace: apps}}
-spec:
-  selector: {{app: gateway}}
-  servers:
-    - {{port: {{number: 80, name: http, protocol: HTTP}}, hosts: ["ws.example"]}}
-    - port: {{number: 443, name: https, protocol: HTTPS}}
-      hosts: [ws.example]
-      tls: {{mode: SIMPLE, credentialName: door{tls}}}
-{more}
----
-{NETWORKING}
-kind: VirtualService
-metadata: {{name: door, namespace: apps}}
-spec:
-  hosts: [ws.example]
-  gateways: [door]
-  http: [{{route: [{{destination: {{host: ws.apps.svc.cluster.local, port: {{number: 80}}}}}}]}}]
-"""
-
-
-START: State = {
-    "mesh": mesh_config(),
-    "pods": PODS,
-    "ws": server("ws", WS_PORTS),
-    "ws-service": service("ws", "ws", f"{_HTTP}, {_TCP}"),
-    "side": server("side", SIDE_PORTS),
-    "side-service": service("side", "side", "{name: http, port: 8090, targetPort: 8090}"),
-    "routes": virtual_service(),
-    "rule": destination_rule(),
-    "gateway": gateway(),
-    "credential": credential(),
-}
-
-
-# -- the edits --------------------------------------------------------------------------------------------------------
 
 
 def policy(kind: str, name: str, spec: str, namespace: str = "apps") -> str:
@@ -267,6 +64,7 @@ spec:
 """
 
 
+_MORE = "{name: http-more, port: 8085, targetPort: 8085}"
 _BRANCH = """
     - name: branch
       match: [{uri: {prefix: /branch}}]
@@ -378,17 +176,17 @@ def _destination_rule_edits() -> Iterator[Edit]:
 
 
 def _service_edits() -> Iterator[Edit]:
-    yield edit("Service: port added", ws_service=service("ws", "ws", f"{_HTTP}, {_TCP}, {_MORE}"))
-    yield edit("Service: port removed", ws_service=service("ws", "ws", f"{_HTTP}, {_TCP}"))
-    renamed = _TCP.replace("name: tcp", "name: http-raw")
-    yield edit("Service: port's protocol", ws_service=service("ws", "ws", f"{_HTTP}, {renamed}"))
-    yield edit("Service: port's protocol back", ws_service=service("ws", "ws", f"{_HTTP}, {_TCP}"))
-    noted = service("ws", "ws", f"{_HTTP}, {_TCP}", annotations='{team: "red"}')
+    yield edit("Service: port added", ws_service=service("ws", "ws", f"{HTTP}, {TCP}, {_MORE}"))
+    yield edit("Service: port removed", ws_service=service("ws", "ws", f"{HTTP}, {TCP}"))
+    renamed = TCP.replace("name: tcp", "name: http-raw")
+    yield edit("Service: port's protocol", ws_service=service("ws", "ws", f"{HTTP}, {renamed}"))
+    yield edit("Service: port's protocol back", ws_service=service("ws", "ws", f"{HTTP}, {TCP}"))
+    noted = service("ws", "ws", f"{HTTP}, {TCP}", annotations='{team: "red"}')
     yield edit("Service: annotation", ws_service=noted)
-    labelled = service("ws", "ws", f"{_HTTP}, {_TCP}", labels="{tier: front}")
+    labelled = service("ws", "ws", f"{HTTP}, {TCP}", labels="{tier: front}")
     yield edit("Service: label", ws_service=labelled)
-    yield edit("Service new, HTTP", fresh=service("fresh", "ws", _HTTP))
-    fresh = service("fresh", "ws", _HTTP) + "---" + service("raw", "ws", "{name: tcp, port: 9100, targetPort: 9000}")
+    yield edit("Service new, HTTP", fresh=service("fresh", "ws", HTTP))
+    fresh = service("fresh", "ws", HTTP) + "---" + service("raw", "ws", "{name: tcp, port: 9100, targetPort: 9000}")
     yield edit("Service new, TCP", fresh=fresh)
     yield edit("ServiceEntry: HTTP", world=outside_entry("world", "{number: 80, name: http, protocol: HTTP}"))
     deep = outside_entry("deep", "{number: 9000, name: tcp, protocol: TCP}", "  addresses: [192.0.2.9]")

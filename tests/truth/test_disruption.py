@@ -14,7 +14,8 @@ import disruption_mesh
 import msgspec
 import pytest
 import yaml
-from disruption_edits import EDITS, START
+from disruption_edits import EDITS
+from disruption_manifests import START
 from disruption_mesh import FLOWS, DisruptionMesh, Flow
 from local_mesh import LocalMesh, running
 
