@@ -99,6 +99,27 @@ async def test_a_client_that_goes_away_while_it_is_written_to_ends_the_stream(ca
     assert faults.logged(caplog) == []
 
 
+class Late:
+    """A handler that outlives its call, and takes a step once its test says that the other side has gone."""
+
+    def __init__(self, step) -> None:
+        self._step = step
+        self.begun, self.gone = asyncio.Event(), asyncio.Event()
+        self.ended = asyncio.get_running_loop().create_future()
+        """What the step was ended by."""
+
+    async def serve(self, stream: transport.Transport) -> None:
+        self.begun.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await self.gone.wait()
+        try:
+            await self._step(stream)
+        except BaseException as error:
+            self.ended.set_result(error)
+            raise
+
+
 def _in_a_group(step):
     async def serve(stream: transport.Transport) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -119,52 +140,26 @@ def _in_a_group(step):
     ids=["write", "begin", "abort"],
 )
 async def test_what_comes_after_the_end_of_either_side_is_gone(caplog, step, grouped, stops) -> None:
-    begun, gone = asyncio.Event(), asyncio.Event()
-    ended = asyncio.get_running_loop().create_future()
-
-    async def late(stream: transport.Transport) -> None:
-        begun.set()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
-        await gone.wait()
-        try:
-            await (_in_a_group(step) if grouped else step)(stream)
-        except BaseException as error:
-            ended.set_result(error)
-            raise
-
-    async with serving(late) as served, asyncio.timeout(30):
-        await begun.wait()
+    late = Late(_in_a_group(step) if grouped else step)
+    async with serving(late.serve) as served, asyncio.timeout(30):
+        await late.begun.wait()
         if stops:
             await served.server.stop(None)
         else:
             served.call.cancel()
-        gone.set()
-        error = await ended
+        late.gone.set()
+        error = await late.ended
         assert isinstance(error.exceptions[0] if grouped else error, transport.Gone)
     assert faults.logged(caplog) == []
 
 
 async def test_a_stream_that_reads_from_a_server_that_has_stopped_is_gone(caplog) -> None:
-    begun, gone = asyncio.Event(), asyncio.Event()
-    ended = asyncio.get_running_loop().create_future()
-
-    async def late(stream: transport.Transport) -> None:
-        begun.set()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
-        await gone.wait()
-        try:
-            await stream.read()
-        except BaseException as error:
-            ended.set_result(error)
-            raise
-
-    async with serving(late) as served, asyncio.timeout(30):
-        await begun.wait()
+    late = Late(lambda stream: stream.read())
+    async with serving(late.serve) as served, asyncio.timeout(30):
+        await late.begun.wait()
         await served.server.stop(None)
-        gone.set()
-        assert isinstance(await ended, transport.Gone)
+        late.gone.set()
+        assert isinstance(await late.ended, transport.Gone)
     assert faults.logged(caplog) == []
 
 
