@@ -226,7 +226,7 @@ def ask_dns(*, name: str, kind: str = "A") -> Result:
     import dns.resolver
 
     try:
-        answer = dns.resolver.resolve(name, kind, search=False, lifetime=5)
+        answer = dns.resolver.resolve(name, kind, search=False, lifetime=60)
     except Exception as failed:
         return {"records": [], "aliases": [], "error": type(failed).__name__}
     chain = [str(item.target) for rrset in answer.response.answer for item in rrset if rrset.rdtype == 5]

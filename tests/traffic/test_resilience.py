@@ -1,6 +1,7 @@
 """Faults that are asked for, and what the mesh makes of those that happen: retries, timeouts, limits, ejection."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 from eventually import eventually_blocking
 from traffic_manifests import behaviour, policy, routes, service, subsets
@@ -181,7 +182,7 @@ def test_a_retry_goes_to_another_endpoint_and_may_be_for_a_status_of_ones_own(cl
     routes(
         "try-timeout",
         """
-- retries: {attempts: 2, perTryTimeout: 250ms, retryOn: 5xx}
+- retries: {attempts: 2, perTryTimeout: 1s, retryOn: 5xx}
   route: [{destination: {host: try-timeout}}]
 """,
         selector=NEAR,
@@ -190,7 +191,7 @@ def test_a_retry_goes_to_another_endpoint_and_may_be_for_a_status_of_ones_own(cl
 def test_each_try_has_its_timeout(client, echoes):
     answer = client.get("http://try-timeout/", headers={"x-delay": "20"})
     assert answer.status == 504
-    assert 0.5 < answer.seconds < 10
+    assert answer.seconds > 2.5
     assert len(echoes.received(answer.case)) == 3
 
 
@@ -198,7 +199,7 @@ def test_each_try_has_its_timeout(client, echoes):
     routes(
         "timeout",
         """
-- timeout: 300ms
+- timeout: 2s
   route: [{destination: {host: timeout}}]
 """,
     )
@@ -206,7 +207,7 @@ def test_each_try_has_its_timeout(client, echoes):
 def test_a_request_has_its_timeout(client):
     late = client.get("http://timeout/", headers={"x-delay": "20"})
     assert (late.status, late.body) == (504, "upstream request timeout")
-    assert 0.2 < late.seconds < 10
+    assert late.seconds > 1.5
     assert client.get("http://timeout/").status == 200
 
 
@@ -219,13 +220,18 @@ def test_a_request_has_its_timeout(client):
 )
 def test_requests_beyond_the_connection_pool_overflow(client, echoes):
     assert client.get("http://overflow/").status == 200
-    answers = client.send("http://overflow/", count=8, workers=8, headers={"x-delay": "2"})
-    found = statuses(answers)
-    assert found[200] == 2, found
-    assert found[503] == 6
-    refused = next(answer for answer in answers if answer.status == 503)
-    assert refused.header("x-envoy-overloaded") == "true"
-    assert len(echoes.received(answers[0].case)) == 2
+    case = new_case()
+    with ThreadPoolExecutor(8) as threads:
+        held = {"headers": {"x-hold": "yes"}, "case": case, "timeout": 60}
+        requests = [threads.submit(client.get, "http://overflow/", **held) for _ in range(8)]
+        try:
+            eventually_blocking(lambda: sum(each.done() for each in requests) == 6, 50)
+        finally:
+            echoes.release(case)
+        answers = [each.result() for each in requests]
+    assert statuses(answers) == {200: 2, 503: 6}
+    assert {each.header("x-envoy-overloaded") for each in answers if each.status == 503} == {"true"}
+    assert len(echoes.received(case)) == 2
 
 
 @behaviour(
