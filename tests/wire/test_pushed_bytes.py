@@ -13,6 +13,7 @@ from mizzen.cli import diff_run
 from mizzen.compile import snapshot
 from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, NAME_TABLE, ROUTE, SECRET
 from mizzen.diagnose.change import classes, told
+from mizzen.incremental import Engine
 from mizzen.xds.generator import EngineGenerator
 
 TYPES = (CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, EXTENSION, NAME_TABLE)
@@ -59,11 +60,8 @@ async def test_bytes_are_those_that_are_received(step: str) -> None:
     assert after != BEFORE
     case = golden.load_case("base")
     who, node = golden.proxy_of(case, case.look_from[0]), golden.node_of(case.proxies[case.look_from[0]])
-    reader = told.Reader()
-    db = golden.engine_of(case)
-    for document in meshes.documents(BEFORE):
-        golden.set_object(db, document)
-    old = _told(*told.follow(db, reader, who))
+    db = _engine(case, BEFORE)
+    old = _told(*told.follow(db, told.Reader(), who))
     async with (
         serve_generator(db, EngineGenerator(db, snapshot.resources, TYPES)) as serving,
         Client(serving.target, node=node) as client,
@@ -75,19 +73,29 @@ async def test_bytes_are_those_that_are_received(step: str) -> None:
         for document in meshes.documents(after):
             decoded = decode_object(document)
             serving.discovery.pusher.feed(decoded.key, decoded.object)
-        received = 0
-        gone = old.asked[ENDPOINT]
-        while True:
-            try:
-                answer = await client.read_acked(within=1.0 if received else 60.0)
-            except TimeoutError:
-                break
+        foretold, received = _foretell(case, after, old), 0
+        while received < foretold:
+            answer = await client.read_acked()
             received += answer.size - len(answer.nonce) - 2
             if answer.type_url == CLUSTER and answer.removed:
-                await client.subscribe(ENDPOINT, unsubscribe=set(answer.removed) & gone)
-        sets, asked = told.follow(db, reader, who)
-        new = _told(sets, asked, told.linger(db, who, asked, old.asked))
-        assert received == classes.pushed_bytes(old, new, diff_run.measure()) > 0
+                await client.subscribe(ENDPOINT, unsubscribe=set(answer.removed) & old.asked[ENDPOINT])
+        await client.read_nothing(1.0)
+        assert received == foretold > 0
+
+
+def _engine(case: golden.Case, text: str) -> Engine:
+    db = golden.engine_of(case)
+    for document in meshes.documents(text):
+        golden.set_object(db, document)
+    return db
+
+
+def _foretell(case: golden.Case, text: str, old: told.Told) -> int:
+    """The bytes from that state to the one of this text."""
+    db, who = _engine(case, text), golden.proxy_of(case, case.look_from[0])
+    sets, asked = told.follow(db, told.Reader(), who)
+    new = _told(sets, asked, told.linger(db, who, asked, old.asked))
+    return classes.pushed_bytes(old, new, diff_run.measure())
 
 
 def _told(sets: Any, asked: Any, lingering: Any = None) -> told.Told:
