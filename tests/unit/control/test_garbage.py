@@ -2,9 +2,11 @@
 
 import asyncio
 import gc
+import itertools
 import weakref
 
 import pytest
+from eventually import eventually
 
 from mizzen.control import garbage
 
@@ -89,3 +91,22 @@ async def test_old_cycles_are_found_by_the_turn_alone(monkeypatch: pytest.Monkey
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert gc.get_threshold() == before
+
+
+async def test_a_moment_is_quiet_once_nothing_was_done_for_some_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    class Asked(garbage.Collector):
+        def due(self, *, quiet: bool) -> bool:
+            asked.append(quiet)
+            return False
+
+    monkeypatch.setattr(garbage, "Collector", Asked)
+    monkeypatch.setattr(garbage, "_LOOK_EVERY", 0.0)
+    busy = 30
+    progress = itertools.chain(range(busy), itertools.repeat(busy))
+    running = asyncio.ensure_future(garbage.collect_in_quiet(progress.__next__))
+    await eventually(lambda: True in asked)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert asked.index(True) == busy + garbage._QUIET_LOOKS - 1
