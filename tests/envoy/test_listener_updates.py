@@ -5,12 +5,12 @@ import contextlib
 import copy
 import json
 import pathlib
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from claims import own_port
+from eventually import eventually
 
 from mizzen.agent.binaries import find_envoy
 from mizzen.diagnose.change import disruption
@@ -82,13 +82,6 @@ EDITS: dict[str, Edit] = {
 }
 
 
-async def until(check: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not await check():
-        assert time.monotonic() < end, check
-        await asyncio.sleep(0.05)
-
-
 class Updated:
     """An Envoy that takes its listeners from a file."""
 
@@ -113,7 +106,7 @@ class Updated:
             assert now["lds.update_rejected"] == 0
             return now["lds.update_success"] > before["lds.update_success"] and not now["total_listeners_warming"]
 
-        await until(is_taken)
+        await eventually(is_taken)
         after = await self.stats()
         if after["listener_in_place_updated"] > before["listener_in_place_updated"]:
             return "in place"
@@ -151,7 +144,7 @@ async def running(folder: pathlib.Path, first: Listener) -> AsyncIterator[Update
                     return (await envoy.stats())["workers_started"] == 1
                 return False
 
-            await until(is_live)
+            await eventually(is_live)
             yield envoy
         finally:
             process.kill()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from control_planes import FAST, Plane, control_plane
+from eventually import eventually
 from kube_accounts import installed
 from kube_bed import Bed
 from kube_objects import path_of
@@ -40,12 +41,12 @@ async def apply(bed: Bed, document: dict[str, Any]) -> dict[str, Any]:
 
 async def until(bed: Bed, document: dict[str, Any], holds: Callable[[list[str]], Any]) -> dict[str, Any]:
     """The entry once its addresses are so."""
-    async with asyncio.timeout(100):
-        while True:
-            found = await asyncio.to_thread(bed.call, "GET", path_of(document, "serviceentries"))
-            if holds(addresses(found)):
-                return found
-            await asyncio.sleep(0.1)
+
+    def look() -> dict[str, Any]:
+        found = bed.call("GET", path_of(document, "serviceentries"))
+        return found if holds(addresses(found)) else {}
+
+    return await eventually(lambda: asyncio.to_thread(look), 120, 0.1)
 
 
 def addresses(found: dict[str, Any]) -> list[str]:

@@ -94,11 +94,7 @@ async def until_everywhere(bed: Bed, bundle: bytes) -> None:
     def holds() -> bool:
         return maps_of(bed) == dict.fromkeys(namespaces_of(bed), bundle.decode())
 
-    for _ in range(600):
-        if await asyncio.to_thread(holds):
-            return
-        await asyncio.sleep(0.2)
-    raise AssertionError(f"not everywhere: {await asyncio.to_thread(maps_of, bed)}")
+    await eventually(lambda: asyncio.to_thread(holds), 120, 0.2)
 
 
 async def refusal(plane: Plane, shown: str, csr: str = "", **fields: object) -> tuple[grpc.StatusCode, str]:

@@ -16,6 +16,7 @@ import pytest
 import vm_runs
 from control_planes import FAST, HOST, Plane, control_plane
 from cryptography import x509
+from eventually import eventually
 from kube_accounts import install_rights, make_account, token
 from kube_bed import Answer, Bed
 from kube_objects import path_of
@@ -99,11 +100,7 @@ def health(entry: dict[str, Any]) -> dict[str, str]:
 
 async def until(check: Callable[[], Any], seconds: float = 90.0) -> Any:
     """The first true value of a check that may take its time."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if value := await asyncio.to_thread(check):
-                return value
-            await asyncio.sleep(0.1)
+    return await eventually(lambda: asyncio.to_thread(check), seconds, 0.1)
 
 
 async def until_entry(bed: Bed, namespace: str, holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 import asyncio
 import base64
 import contextlib
+import functools
 import pathlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import eventually as waiting
 import msgspec
 import pytest
 from control_planes import FAST, Plane, control_plane
@@ -27,6 +29,7 @@ PLACES = {
 }
 ALWAYS = ("ServiceAccount", "Service", "Deployment")
 MERGE = "application/merge-patch+json"
+until = functools.partial(waiting.eventually, seconds=120.0, every=0.1)
 
 
 pytestmark = pytest.mark.usefixtures("mesh_kinds")
@@ -74,28 +77,29 @@ class Made:
         return PLACES[kind].format(self.namespace) + name
 
     async def find(self, kind: str) -> dict[str, Any] | None:
+        return await self.at(self.path(kind))
+
+    async def at(self, path: str) -> dict[str, Any] | None:
         try:
-            return await self.call("GET", self.path(kind))
+            return await self.call("GET", path)
         except Answer as answer:
             if answer.status != 404:
                 raise
             return None
 
     async def until(self, kind: str, holds: Callable[[dict[str, Any]], Any] = bool) -> dict[str, Any]:
-        async with asyncio.timeout(120):
-            while True:
-                found = await self.find(kind)
-                if found is not None and holds(found):
-                    return found
-                await asyncio.sleep(0.1)
+        async def look() -> dict[str, Any] | None:
+            found = await self.find(kind)
+            return found if found is not None and holds(found) else None
+
+        return await until(look)
 
     async def until_gateway(self, holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        async with asyncio.timeout(120):
-            while True:
-                found = await self.call("GET", self.gateway_path)
-                if holds(found):
-                    return found
-                await asyncio.sleep(0.1)
+        async def look() -> dict[str, Any] | None:
+            found = await self.call("GET", self.gateway_path)
+            return found if holds(found) else None
+
+        return await until(look)
 
     async def versions(self) -> dict[str, str]:
         found = {kind: await self.find(kind) for kind in PLACES}
@@ -220,11 +224,11 @@ async def test_nothing_is_written_by_a_replica_that_comes_after(bed, made, tmp_p
         before = await made.are_quiet()
     async with deploying(bed, tmp_path) as plane:
         applied = 'mizzen_leader{lease="istio-gateway-deployment-default"} 1'
-        async with asyncio.timeout(120):
-            while True:
-                await asyncio.sleep(0.1)
-                if applied in (await plane.get("/metrics"))[1]:
-                    break
+
+        async def leads() -> bool:
+            return applied in (await plane.get("/metrics"))[1]
+
+        await until(leads)
         assert await made.are_quiet() == before
 
 
@@ -279,15 +283,9 @@ async def test_gateways_of_newer_control_planes_and_of_other_revisions_are_not_d
     for document in (canary, ours):
         await made.apply(document, "gateways")
     async with deploying(bed, tmp_path):
-        async with asyncio.timeout(120):
-            while True:
-                with contextlib.suppress(Answer):
-                    await made.call("GET", made.path("Deployment", "ours-istio"))
-                    break
-                await asyncio.sleep(0.1)
+        await until(lambda: made.at(made.path("Deployment", "ours-istio")))
         assert await made.are_quiet_for_none() == {}
-        with pytest.raises(Answer):
-            await made.call("GET", made.path("Deployment", "canary-istio"))
+        assert not await made.at(made.path("Deployment", "canary-istio"))
 
 
 async def test_a_gateway_that_is_gone_is_not_deployed_again(bed, made, tmp_path):
@@ -362,10 +360,5 @@ async def test_the_rights_that_are_documented_are_enough(bed, made, tmp_path, ca
             return any((one["type"], one["status"]) == ("Accepted", "True") for one in conditions)
 
         await made.until_gateway(is_accepted)
-        async with asyncio.timeout(120):
-            while True:
-                with contextlib.suppress(Answer):
-                    await made.call("GET", "/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio-remote")
-                    break
-                await asyncio.sleep(0.1)
+        await until(lambda: made.at("/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio-remote"))
     assert "forbidden" not in caplog.text

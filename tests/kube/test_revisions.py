@@ -87,17 +87,14 @@ async def injected_by(mesh: Mesh, namespace: str, name: str) -> dict[str, Any]:
     """A pod that is really created, once the API server asks the revision of that name."""
     document = a_pod(namespace)
 
-    async def made_by() -> str:
+    async def is_its() -> bool:
         with contextlib.suppress(Answer):
             pod = await mesh.create(document)
-            return str(pod["metadata"]["annotations"].get("istio.io/rev"))
-        return ""
+            return pod["metadata"]["annotations"].get("istio.io/rev") == name
+        return False
 
-    for _ in range(900):
-        if await made_by() == name:
-            return await mesh.create(document, dry=False)
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"pods are not injected by {name}")
+    await eventually(is_its, every=0.1)
+    return await mesh.create(document, dry=False)
 
 
 def discovery_of(pod: dict[str, Any]) -> str:
@@ -192,11 +189,7 @@ async def test_an_upgrade_by_a_tag_the_way_back_and_the_end_of_the_old_revision(
             found = await green.call("GET", path_of(gateway(namespace, name, ""), "gateways"))
             return any(each["status"] == "True" for each in found["status"]["conditions"])
 
-        for _ in range(600):
-            if await is_accepted("tagged"):
-                break
-            await asyncio.sleep(0.1)
-        assert await is_accepted("tagged")
+        await eventually(lambda: is_accepted("tagged"), every=0.1)
         assert not await is_accepted("orphan")
         await injected_by(green, namespace, "green")
     assert "forbidden" not in caplog.text

@@ -100,12 +100,12 @@ class Objects:
 
     async def until(self, document: dict[str, Any], holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """The object once its status is so."""
-        async with asyncio.timeout(120):
-            while True:
-                found = await self.get(document)
-                if holds(found.get("status") or {}):
-                    return found
-                await asyncio.sleep(0.05)
+
+        async def look() -> dict[str, Any] | None:
+            found = await self.get(document)
+            return found if holds(found.get("status") or {}) else None
+
+        return await eventually(look, every=0.05)
 
     async def backend(self, name: str = "cart") -> None:
         await self.apply(service(self.namespace, name))

@@ -257,27 +257,26 @@ async def test_an_absent_control_plane_stops_neither_itself_nor_the_system(bed, 
 
 async def refused(call: Any, path: str, body: dict[str, Any]) -> None:
     """Until the API server has noticed, and refuses for want of an answer."""
-    for _ in range(600):
-        said = ""
+
+    async def refusal() -> str:
         try:
             await call("POST", path, body)
-        except Answer as refusal:
-            said = str(refusal)
-        if said:
-            assert "failed calling webhook" in said
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("still admitted")
+        except Answer as answer:
+            return str(answer)
+        return ""
+
+    assert "failed calling webhook" in await waiting.eventually(refusal, 120, 0.1)
 
 
 async def admitted(call: Any, path: str, body: dict[str, Any]) -> None:
     """Until the API server has noticed, and admits the pod as it is."""
-    for _ in range(600):
+
+    async def made() -> dict[str, Any]:
         with contextlib.suppress(Answer):
-            assert not is_injected(await call("POST", path, body))
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("still refused")
+            return await call("POST", path, body)
+        return {}
+
+    assert not is_injected(await waiting.eventually(made, 120, 0.1))
 
 
 async def test_a_configuration_that_would_stop_the_system_is_told_of(bed, mesh, caplog):
@@ -351,20 +350,15 @@ async def test_the_command_serves_webhooks_where_it_follows_an_api_server(bed, t
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 
-        async def status() -> int:
+        async def is_ready() -> bool:
+            assert process.returncode is None, log.read_text()
             async with aiohttp.ClientSession() as session:
                 with contextlib.suppress(aiohttp.ClientError):
                     async with session.get(f"https://127.0.0.1:{port}/ready", ssl=context) as answer:
-                        return answer.status
-            return 0
+                        return answer.status == 200
+            return False
 
-        for _ in range(600):
-            assert process.returncode is None, log.read_text()
-            if await status() == 200:
-                break
-            await asyncio.sleep(0.1)
-        else:
-            raise AssertionError(log.read_text())
+        await waiting.eventually(is_ready, 120, 0.1)
     finally:
         if process.returncode is None:
             process.kill()

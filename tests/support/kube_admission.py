@@ -4,10 +4,12 @@ import asyncio
 import base64
 import contextlib
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from control_planes import ANY_PORT, FAST, Plane, control_plane
+from eventually import eventually
 from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_webhooks import MUTATING, VALIDATING
@@ -63,12 +65,8 @@ class Mesh:
     def version(self, path: str) -> str:
         return self.bed.call("GET", path)["metadata"]["resourceVersion"]
 
-    async def until(self, check: Any) -> None:
-        for _ in range(1200):
-            if await asyncio.to_thread(check):
-                return
-            await asyncio.sleep(0.1)
-        raise AssertionError("not true in time")
+    async def until(self, check: Callable[[], Any]) -> None:
+        await eventually(lambda: asyncio.to_thread(check), 120, 0.1)
 
     async def label(self, namespace: str, **labels: str) -> None:
         named = {name.replace("_", "-"): value for name, value in labels.items()}
@@ -83,15 +81,13 @@ class Mesh:
 
     async def settle(self, namespace: str, wanted: bool = True, **more: Any) -> None:
         """Wait until the API server itself has noticed configurations and labels."""
-        said = "other pods than wanted"
-        for _ in range(900):
-            try:
-                if is_injected(await self.create(a_pod(namespace, **more))) == wanted:
-                    return
-            except Answer as refusal:
-                said = str(refusal)
-            await asyncio.sleep(0.1)
-        raise AssertionError(f"the API server does not notice: {said}")
+
+        async def has_noticed() -> bool:
+            with contextlib.suppress(Answer):
+                return is_injected(await self.create(a_pod(namespace, **more))) == wanted
+            return False
+
+        await eventually(has_noticed, 120, 0.1)
 
     async def clean(self) -> None:
         for path in self._made:

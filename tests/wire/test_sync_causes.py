@@ -61,12 +61,7 @@ async def test_a_refusal_names_the_object_behind_it(tmp_path: pathlib.Path) -> N
             document = await explained(plane)
             return [each for each in document["findings"] if each["objects"]]
 
-        for _ in range(200):
-            found = await told()
-            if found:
-                break
-            await asyncio.sleep(0.05)
-        (finding,) = found
+        (finding,) = await eventually(told, every=0.05)
         assert (finding["type"], finding["state"], finding["culprit"]) == ("CDS", "ERROR", "configuration")
         assert finding["proxies"] == ["cart-1.shop"]
         assert finding["watching"] == 2
