@@ -9,11 +9,12 @@ SERVICES, PODS, NAMESPACES = 3, 1, 1
 
 
 def test_a_short_soak_finds_nothing():
-    summary = soak.run(minutes=0.25, proxies=6, seed=3)
+    summary = soak.run(minutes=0.3, proxies=12, seed=3)
     assert (summary.differences, summary.late, summary.settled) == ([], [], True)
     assert sum(summary.events.values()) > 10
-    assert [sample.streams for sample in summary.samples] == [6]
-    assert len(summary.samples[0].seconds) > 1
+    (sample,) = summary.samples
+    assert sample.streams > 0, "which of them come back just then is up to chance"
+    assert len(sample.seconds) > 1
     assert summary.internal_errors == 0
 
 

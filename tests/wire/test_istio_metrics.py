@@ -109,7 +109,7 @@ async def read(plane: Plane) -> Mapping[str, float]:
 async def until(plane: Plane, wanted: Mapping[str, float]) -> None:
     """Wait until they tell this."""
     found: dict[str, float | None] = {}
-    for _ in range(400):
+    for _ in range(1200):
         told = await read(plane)
         found = {name: told.get(name) for name in wanted}
         if found == wanted:

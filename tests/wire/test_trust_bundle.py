@@ -26,7 +26,7 @@ async def test_a_root_is_pushed_before_it_signs_and_taken_back_after_its_last_ce
     old, new = make_node("old", time.time()), make_node("new", time.time())
     write_authority(tmp_path / "cacerts", old, [], [old])
     authority = settings.Authority(
-        directory=str(tmp_path / "cacerts"), max_ttl=1.0, root_overlap=1.5, root_check_interval=0.1
+        directory=str(tmp_path / "cacerts"), max_ttl=1.0, root_overlap=5.0, root_check_interval=0.1
     )
     tuned = msgspec.structs.replace(FAST, authority=authority)
     async with control_plane(tmp_path, tuned) as plane, Client(plane.target("--grpcAddr")) as client:
