@@ -276,3 +276,12 @@ def test_names_of_clusters_are_found_whatever_stands_around_them(hosts, port):
 def test_a_name_in_a_text_ends_with_its_last_letter():
     text = b'{"call": "outbound|80|v1|cart.web.svc.cluster.local", "other": 1}'
     assert "outbound|80|v1|cart.web.svc.cluster.local" in named_clusters(Engine(), Resource("x", text))
+
+
+@pytest.mark.parametrize("letters", [20, 114, 115, 200])
+def test_a_name_before_what_could_be_a_letter_of_it_ends_by_its_length(letters):
+    name = "outbound|80||" + letters * "a"
+    tcp_v3 = protos.package("envoy.extensions.filters.network.tcp_proxy.v3")
+    found = encode_resource("x", tcp_v3.TcpProxy(cluster=name, access_log=[{"name": "x"}]))
+    assert f"{name}*".encode() in found.data
+    assert name in named_clusters(Engine(), found)
