@@ -24,6 +24,8 @@ from mizzen.ca import certificates
 from mizzen.compile.resource import SECRET
 
 _DAY = 86_400.0
+_PROBE_SECONDS = 5.0
+"""How long an installation's probe waits for `/ready`."""
 _discovery_v3 = protos.package("envoy.service.discovery.v3")
 _METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 
@@ -251,7 +253,7 @@ async def _storm(world: World) -> str:
     stormy, lag = await _edit(world, 1000, 10)
     took = await world.change()
     pushes = world.plane.metric("pilot_xds_pushes") - pushes
-    world.require(lag < 2.0, f"/ready took {lag:.1f} s")
+    world.require(lag < _PROBE_SECONDS, f"/ready took {lag:.1f} s")
     each = pushes / len(world.proxies.all)
     return (
         f"100 edits in {calm:.0f} s, then 1000 in {stormy:.0f} s: {each:.0f} responses a proxy; {took:.2f} s after the "
@@ -366,7 +368,7 @@ async def _lie(world: World) -> str:
     for document in _gateway():
         world.write(document)
     await world.change()
-    honest = await _ask_for_key(world, serving.MUTUAL, proves=("ns-0", "gateway"))
+    honest = await _ask_for_key(world, serving.MUTUAL, proves=("ns-0", "gateway"), patience=60.0)
     world.require(honest == 1, f"the gateway itself gets {honest} keys")
     lies = {
         "another namespace's certificate": await _ask_for_key(world, serving.MUTUAL, proves=("ns-1", "gateway")),
@@ -382,7 +384,9 @@ async def _lie(world: World) -> str:
     return f"{len(lies)} ways to ask for another's key: {refused} refused, the others get none; its owner gets it"
 
 
-async def _ask_for_key(world: World, port: str, proves: tuple[str, str] | None = None, claims: str = "ns-0") -> int:
+async def _ask_for_key(
+    world: World, port: str, proves: tuple[str, str] | None = None, claims: str = "ns-0", patience: float = 5.0
+) -> int:
     """The private keys that a gateway gets which says to be of namespace `claims`; -1 where it is refused."""
     metadata = {"NAMESPACE": claims, "LABELS": {"app": "gateway"}, "SERVICE_ACCOUNT": "gateway", "NAME": "gateway"}
     node = {"id": f"router~10.254.0.1~gateway.{claims}~{claims}.svc.cluster.local", "metadata": metadata}
@@ -399,7 +403,7 @@ async def _ask_for_key(world: World, port: str, proves: tuple[str, str] | None =
         call: Any = channel.stream_stream(_METHOD)()
         await call.write(first)
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(patience):
                 data = await call.read()
         except TimeoutError:
             return 0

@@ -183,6 +183,7 @@ async def _serving(world: World) -> AsyncIterator[None]:
             if await world.proxies.until_ready(300):
                 raise SystemExit("proxies are not served")
             await world.change()
+            await world.proxies.until_quiet(1.0, 60)
             yield
 
 
