@@ -3,6 +3,7 @@
 import pytest
 
 from mizzen import protos
+from mizzen.compile.filters.alpn import ROUTE_FILTER, build_route_override
 from mizzen.compile.routes import on_demand
 from mizzen.compile.routes.virtual_hosts import VirtualHost
 
@@ -12,10 +13,11 @@ def host(name: str, *domains: str) -> VirtualHost:
 
 
 HOSTS = (
-    host("exact", "cart.shop", "CART", "10.0.0.1", "[2001:db8::1]"),
+    host("exact", "cart.shop", "CART", "10.0.0.1", "[2001:db8::1]", "2001:db8::2"),
     host("second", "cart.shop", "other"),
     host("ending", "*.shop"),
     host("longer", "*.deep.shop"),
+    host("late in the alphabet", "*.zoo.shop"),
     host("dash", "*-a.shop"),
     host("beginning", "api.*"),
     host("first of all", "*"),
@@ -32,9 +34,11 @@ HOSTS = (
         ("10.0.0.1:80", "exact"),
         ("[2001:db8::1]", "exact"),
         ("[2001:db8::1]:80", "exact"),
+        ("2001:db8::2", "exact"),
         ("other", "second"),
         ("till.shop", "ending"),
         ("x.deep.shop", "longer"),
+        ("x.zoo.shop", "late in the alphabet"),
         ("x-a.shop", "dash"),
         (".shop", "all"),
         ("api.example.com", "beginning"),
@@ -57,6 +61,19 @@ def test_the_port_counts_where_hosts_of_all_ports_meet() -> None:
 def test_an_answer_is_known_by_what_was_asked_for() -> None:
     found = protos.to_json(on_demand.encode_answer("80/cart:80", HOSTS[0]).message())
     assert (found["name"], found["domains"]) == ("80/cart:80", ["cart:80"])
+
+
+def test_routes_say_what_is_spoken_upstream_unless_they_do_so_already() -> None:
+    """A filter has run for the request that a host is fetched for before the host says that it should not."""
+    route = {"match": {"prefix": "/"}, "route": {"cluster": "c"}}
+    off = {ROUTE_FILTER: build_route_override(None)}
+    message = protos.package("envoy.config.route.v3").VirtualHost(
+        name="a", domains=["a"], routes=[route, {**route, "typed_per_filter_config": off}]
+    )
+    found = VirtualHost(name="a", domains=("a",), routes=(), encoded=protos.encode(message))
+    routes = on_demand.encode_answer("80/a", found).message().routes
+    wanted = [build_route_override(""), build_route_override(None)]
+    assert [each.typed_per_filter_config[ROUTE_FILTER] for each in routes] == wanted
 
 
 @pytest.mark.parametrize("name", ["80/*", "80/*.shop", "80/api.*", "80/a\r"])
