@@ -48,7 +48,8 @@ def test_what_is_not_read_is_dropped_at_every_depth(kind: Kind) -> None:
     for text in ("something-that-nobody-reads", "something-else"):
         document = planted(shape_of(kind.type), text) | spec_of(kind)
         assert {"managedFields", "finalizers", "selfLink"} <= document["metadata"].keys()
-        document["metadata"] |= HEAD | {"annotations": {LAST_APPLIED: text, "istio.io/kept": "yes"}}
+        remarks = {"tool.example/at": text} if kind.takes_remarks else {}
+        document["metadata"] |= HEAD | {"annotations": {LAST_APPLIED: text, "istio.io/kept": "yes", **remarks}}
         objects.append(read(kind, document))
         held = msgspec.json.encode(objects[-1]).decode()
         assert text not in held
