@@ -109,7 +109,7 @@ def pods(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pods]:
     (folder / "words.yaml").write_text(text)
     with running(LocalMesh(folder, f"test-words-{os.getpid()}")) as mesh:
         pods = Pods(mesh)
-        eventually_blocking(lambda: pods.caller.get("http://callee/").status == 200, 20)
+        eventually_blocking(lambda: pods.caller.get("http://callee/").status == 200)
         yield pods
         assert observer.rejections(mesh.proxies()) == {}
 

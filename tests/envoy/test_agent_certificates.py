@@ -161,7 +161,7 @@ async def test_pushed_root_is_trusted_of_peers_and_of_the_control_plane(control,
             stranger.close()
             return body == b"again"
 
-        await run.until(reached, "an answer of the control plane with a certificate of the new root", 40.0)
+        await run.until(reached, "an answer of the control plane with a certificate of the new root")
         assert run.root_file.read_bytes() == old.pem
 
 

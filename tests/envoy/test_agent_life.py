@@ -152,7 +152,7 @@ async def test_envoy_starts_from_the_last_good_configuration_and_goes_on_with_th
         await run.until_ready()
         await body_is(run, "first")
         assert "last good configuration" in run.log
-        answer = await dns.asyncquery.udp(dns.message.make_query(HOST, "A"), run.address, port=15053, timeout=5)
+        answer = await dns.asyncquery.udp(dns.message.make_query(HOST, "A"), run.address, port=15053, timeout=60)
         assert [str(record) for record in answer.answer[0]] == ["10.96.2.1"]
 
         control.requests.clear()

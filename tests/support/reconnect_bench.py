@@ -336,7 +336,7 @@ async def traffic(envoy: Envoy) -> AsyncIterator[None]:
 
     async def send() -> None:
         while True:
-            met.append(await envoy.network.get(reconnect_mesh.HTTP, "/", reconnect_mesh.STABLE))
+            met.append(await envoy.network.get(reconnect_mesh.HTTP, "/", reconnect_mesh.STABLE, patience=_SECONDS))
             await asyncio.sleep(0.02)
 
     sending = asyncio.get_running_loop().create_task(send())

@@ -45,7 +45,6 @@ _PREPARING = (
     "iptables -t nat -A OUTPUT -p tcp -d 10.8.0.0/24 --dport 80 -j REDIRECT --to-ports 15001",
 )
 """Applications are at addresses of the first range; requests to Services, in the second, go to a sidecar's Envoy."""
-_PATIENCE = aiohttp.ClientTimeout(total=5)
 
 Held = Mapping[str, Mapping[str, Any]]
 """Kind → name → resource."""
@@ -92,12 +91,14 @@ class Network:
             raise
         return await asyncio.open_connection(sock=opened, **tls)
 
-    async def get(self, port: int, path: str, host: str = "localhost", address: str = "127.0.0.1") -> Answer:
-        """A request on a connection of its own; status 0 where nobody answers."""
+    async def get(
+        self, port: int, path: str, host: str = "localhost", address: str = "127.0.0.1", patience: float = 5.0
+    ) -> Answer:
+        """A request on a connection of its own; status 0 where nobody answers within so many seconds."""
         connector = aiohttp.TCPConnector(socket_factory=lambda _: namespaces.open_socket(self.descriptor))
         try:
             async with (
-                aiohttp.ClientSession(connector=connector, timeout=_PATIENCE) as session,
+                aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(patience)) as session,
                 session.get(f"http://{address}:{port}{path}", headers={"host": host}) as answer,
             ):
                 return Answer(answer.status, answer.headers, await answer.text())
