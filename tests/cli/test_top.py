@@ -9,7 +9,7 @@ import pytest
 from http_answers import Answers, on_port
 
 
-def caused(name: str, change: str, size: int, *proxies: tuple[str, str, int, int]) -> dict[str, Any]:
+def caused(name: str, change: str, size: int, *proxies: tuple[str, str, int, int], day: int = 1) -> dict[str, Any]:
     return {
         "kind": "VirtualService",
         "namespace": "shop",
@@ -18,7 +18,7 @@ def caused(name: str, change: str, size: int, *proxies: tuple[str, str, int, int
         "changes": 2,
         "pushes": sum(pushes for _, _, pushes, _ in proxies),
         "bytes": size,
-        "last": "2026-01-01T00:00:00Z",
+        "last": f"2026-01-0{day}T00:00:00Z",
         "proxies": [
             {"type": kind, "namespace": namespace, "pushes": pushes, "bytes": part}
             for kind, namespace, pushes, part in proxies
@@ -32,12 +32,12 @@ def page(*objects: dict[str, Any], size: int) -> bytes:
 
 CART, FRONT = "VirtualService shop/cart", "VirtualService shop/front"
 ONE = page(
-    caused("cart", "updated", 21_000, ("sidecar", "shop", 10, 15_000), ("router", "edge", 1, 6_000)),
+    caused("cart", "updated", 21_000, ("sidecar", "shop", 10, 15_000), ("router", "edge", 1, 6_000), day=2),
     caused("front", "added", 400, ("sidecar", "shop", 4, 400)),
     size=30_000,
 )
 TWO = page(
-    caused("front", "added", 32_000, *(("sidecar", namespace, 1, 8_000) for namespace in "abcd")),
+    caused("front", "added", 32_000, *(("sidecar", namespace, 1, 8_000) for namespace in "abcd"), day=3),
     caused("cart", "updated", 5_000, ("sidecar", "shop", 5, 5_000)),
     size=50_000,
 )
@@ -94,9 +94,9 @@ def test_documents_hold_exact_bytes_and_the_total(planes: list[str], form: str) 
 
     document = yaml.safe_load(top(*planes, "-o", form))
     assert document["total"] == {"pushes": 80, "bytes": 80_000}
-    assert [(each["name"], each["pushes"], each["bytes"]) for each in document["objects"]] == [
-        ("front", 8, 32_400),
-        ("cart", 16, 26_000),
+    assert [(each["name"], each["pushes"], each["bytes"], each["last"]) for each in document["objects"]] == [
+        ("front", 8, 32_400, "2026-01-03T00:00:00Z"),
+        ("cart", 16, 26_000, "2026-01-02T00:00:00Z"),
     ]
     assert document["objects"][1]["proxies"] == [
         {"type": "sidecar", "namespace": "shop", "pushes": 15, "bytes": 20_000},
