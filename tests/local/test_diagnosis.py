@@ -85,7 +85,7 @@ def test_a_program_that_listens_on_loopback_is_found(tmp_path: pathlib.Path, hel
         )
     )
     with running(LocalMesh(hello, f"test-loopback-{os.getpid()}")) as mesh:
-        eventually_blocking(lambda: "IST0143" in _precheck(mesh), 20)
+        eventually_blocking(lambda: "IST0143" in _precheck(mesh))
 
 
 def _precheck(mesh: LocalMesh) -> str:

@@ -54,9 +54,9 @@ def test_a_gateway_is_deployed_serves_and_goes(hello: pathlib.Path) -> None:
     (hello / "route.yaml").write_text(ROUTE)
     with running(LocalMesh(hello, f"test-{hello.parent.name[-20:]}")) as mesh:
         assert [name.rpartition("-")[0].startswith("edge-istio") for name in pods(mesh)] == [True, True]
-        eventually_blocking(lambda: status(mesh, "/hello/hello.yaml") == 200, 20)
+        eventually_blocking(lambda: status(mesh, "/hello/hello.yaml") == 200)
         assert status(mesh, "/elsewhere") == 404
         (hello / "route.yaml").write_text(ROUTE.replace("/hello}", "/moved}"))
-        eventually_blocking(lambda: status(mesh, "/moved/hello.yaml") == 200, 20)
+        eventually_blocking(lambda: status(mesh, "/moved/hello.yaml") == 200)
         (hello / "gateway.yaml").unlink()
-        eventually_blocking(lambda: pods(mesh) == [], 30)
+        eventually_blocking(lambda: pods(mesh) == [])

@@ -133,7 +133,7 @@ class Told:
         """Makes this the namespace's Telemetry, and waits until nothing goes by an earlier one."""
         telemetry = {"kind": "Telemetry", "metadata": {"name": "told", "namespace": "told"}, "spec": spec}
         self._mesh.apply("telemetry", [json.dumps(telemetry)])
-        eventually_blocking(lambda: not any(map(_is_draining, self.local.proxies())), 60)
+        eventually_blocking(lambda: not any(map(_is_draining, self.local.proxies())))
 
     def call(self, path: str, count: int, *headers: str) -> None:
         status = path.split("/")[1]
@@ -188,7 +188,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 def exactly(count: int, find: Callable[[], list[Any]]) -> list[Any]:
     """What is found once there is that much; more is a failure."""
-    found = eventually_blocking(lambda: found if len(found := find()) >= count else None, 40)
+    found = eventually_blocking(lambda: found if len(found := find()) >= count else None)
     assert found is not None
     assert len(found) == count, found
     return found
@@ -402,8 +402,8 @@ def test_a_share_is_sampled_by_request_or_by_the_id_of_requests(told: Told) -> N
     told.tell(tracing=[{**half, "useRequestIdForTraceSampling": False}, off])
     told.call("/200/52", 96, by_id)
     # Envoy leaves the decision to the tracer then, and its tracers take all.
-    eventually_blocking(lambda: list(sampled(told, "/200/52").values()) == [12] * 8, 40)
-    eventually_blocking(lambda: set(sampled(told, "/200/51").values()) <= {12}, 40)
+    eventually_blocking(lambda: list(sampled(told, "/200/52").values()) == [12] * 8)
+    eventually_blocking(lambda: set(sampled(told, "/200/51").values()) <= {12})
     assert 60 < len(spans(told, "/200/50", "otlp-http")) < 140
     assert {span["side"] for path in ("/200/50", "/200/51", "/200/52") for span in spans(told, path)} == {"CLIENT"}
     assert {message["headers"]["x-api-key"] for message in told.received("otlp-http")} == {"k"}
@@ -441,7 +441,7 @@ def test_metrics_are_changed_on_one_side_by_entries_that_name_no_provider(told: 
     sizes = {"match": {"metric": "REQUEST_SIZE"}, "disabled": True}
     told.tell(metrics=[{"overrides": [counts, sizes, off], "reportingInterval": "10s"}])
     told.call("/207/70", 4)
-    client = eventually_blocking(lambda: counted(told, "client", "207"), 40)
+    client = eventually_blocking(lambda: counted(told, "client", "207"))
     durations = "istio_request_duration_milliseconds"
     assert client.keys() == {
         "istio_requests_total",
