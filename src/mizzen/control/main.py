@@ -57,7 +57,9 @@ from mizzen.xds.server import Server
 
 _log = observe.scope()
 _LAG = observe.Histogram(
-    "mizzen_loop_lag_seconds", "How late the event loop wakes a sleeper.", (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
+    "mizzen_loop_lag_seconds",
+    "How late the event loop wakes a sleeper.",
+    (0.001, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1, 5),
 )
 _BUILD = observe.Gauge("istio_build", "The build that runs.", ("component", "tag"))
 _INFO = observe.Gauge("pilot_info", "The version that runs.", ("version",))

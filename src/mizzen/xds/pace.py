@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-_SLICE = 0.01
+_SLICE = 0.005
 
 
 class Pace:

@@ -229,6 +229,8 @@ class Pusher:
         return Push(since=first, reasons=frozenset(reasons), causes=causes), made
 
     async def _push(self) -> None:
+        """Commit, then bring up to date what proxies need: root by root, so that the loop goes on in between."""
+        await self._pace.turn()
         committed = self._commit()
         if committed is None:
             return
@@ -237,7 +239,10 @@ class Pusher:
         woken = 0
         for stream in reached:
             await self._pace.turn()
-            if stream.refresh():
+            for followed in stream.stale():
+                followed.fetch()
+                await self._pace.turn()
+            if stream.is_due:
                 stream.push(push)
                 woken += 1
         if reached:

@@ -5,6 +5,7 @@ value has really changed; and, after a commit, the streams that it may have reac
 business.
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
@@ -47,8 +48,13 @@ class Follower(Protocol):
         """A root of this type that you follow has another value now."""
         ...
 
-    def refresh(self) -> bool:
-        """Fetch your stale roots; whether a response may be due."""
+    def stale(self) -> "Iterator[Followed]":
+        """Your roots that a change may have reached, each looked at only when it is its turn."""
+        ...
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a response may be due."""
         ...
 
     def push(self, push: Push) -> None:

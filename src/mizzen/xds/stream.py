@@ -8,7 +8,7 @@ no more than a set of due types.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from mizzen import observe
 from mizzen.compile.resource import SECRET, ResourceSet
@@ -131,12 +131,16 @@ class Stream:
         """A root of this type has another value."""
         self._session.mark((type_url,))
 
-    def refresh(self) -> bool:
-        """Fetch every stale root; whether that made a response due."""
-        for _, roots in self._followed.values():
+    def stale(self) -> Iterator[Followed]:
+        """The roots to fetch; of those that it has left meanwhile none."""
+        for _, roots in tuple(self._followed.values()):
             for followed in roots:
-                if followed.root.stale:
-                    followed.fetch()
+                if followed.root.stale and self in followed.followers:
+                    yield followed
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a response is due."""
         return bool(self._session.due)
 
     def push(self, push: Push) -> None:
@@ -232,7 +236,9 @@ class Stream:
         for attempt in range(_ATTEMPTS):
             await self._pace.turn()
             commit = self._roots.commits
-            self.refresh()
+            for followed in self.stale():
+                followed.fetch()
+                await self._pace.turn()
             watches = self._session.take_due()
             targets: dict[str, ResourceSet] = {}
             for watch in watches:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 
 import mesh_of_resources
 import pytest
@@ -35,9 +36,11 @@ class Listening:
     def reached(self, type_url: str) -> None:
         self.due.add(type_url)
 
-    def refresh(self) -> bool:
-        if self.followed.root.stale:
-            self.followed.fetch()
+    def stale(self) -> Iterator[Followed]:
+        return iter((self.followed,) if self.followed.root.stale else ())
+
+    @property
+    def is_due(self) -> bool:
         return bool(self.due)
 
     def push(self, push: Push) -> None:
@@ -48,11 +51,11 @@ class Listening:
 class Setting:
     """A pusher over a small mesh, in virtual time."""
 
-    def __init__(self, **settings) -> None:
+    def __init__(self, pace: Pace | None = None, **settings) -> None:
         self.engine = Engine()
         self.generator = mesh_of_resources.generator(self.engine, [(CLUSTER, "a", "1"), (CLUSTER, "ns/other/b", "1")])
         self.roots = Roots(self.generator)
-        self.pusher = Pusher(self.generator, self.roots, PushSettings(**settings), Pace(), clock=now)
+        self.pusher = Pusher(self.generator, self.roots, PushSettings(**settings), pace or Pace(), clock=now)
 
     def feed(self, name: str, content: str | None, reason: str = "config") -> None:
         key = mesh_of_resources.key(CLUSTER, name)
@@ -130,6 +133,43 @@ async def test_endpoints_may_go_without_debouncing():
         assert len(listening.pushes) == 1
         await asyncio.sleep(0.1)
         assert len(listening.pushes) == 2
+
+
+class Iterations:
+    """A follower of several roots that notes in which iteration of the loop each is fetched."""
+
+    def __init__(self, roots: Roots, names: str) -> None:
+        self.count = 0
+        self.fetched_in: list[int] = []
+        self.followed = [roots.follow(self, proxy(), CLUSTER, frozenset({name})) for name in names]
+        self.is_due = False
+        for each in self.followed:
+            each.fetch()
+
+    def reached(self, _: str) -> None:
+        self.fetched_in.append(self.count)
+
+    def stale(self) -> Iterator[Followed]:
+        asyncio.get_running_loop().call_soon(self._count)
+        return (each for each in self.followed if each.root.stale)
+
+    def push(self, _: Push) -> None:
+        pass
+
+    def _count(self) -> None:
+        self.count += 1
+        if len(self.fetched_in) < len(self.followed):
+            asyncio.get_running_loop().call_soon(self._count)
+
+
+@in_virtual_time
+async def test_the_loop_goes_on_between_the_roots_of_a_proxy():
+    async with Setting(Pace(slice_seconds=0.0)).running() as setting:
+        iterations = Iterations(setting.roots, "abc")
+        for name in "abc":
+            setting.feed(name, "2")
+        await asyncio.sleep(0.2)
+    assert len(set(iterations.fetched_in)) == 3
 
 
 # -- commit -----------------------------------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ class Setting:
         changes = {(type_url, name): content, **(more or {})}
         self.generator.apply({key(*which): build(*which, found) for which, found in changes.items()})
         for follower in self.roots.take_reached():
-            if follower.refresh():
+            for followed in follower.stale():
+                followed.fetch()
+            if follower.is_due:
                 follower.push(Push(since=0.0, reasons=frozenset({"config"})))
 
     @contextlib.asynccontextmanager
