@@ -4,7 +4,8 @@ In: `Engine.set` and `Engine.remove` of inputs (`tables`). Out: the values
 of functions decorated `@query`. While a query runs, the engine records what it reads (inputs, index entries, other
 queries). A change marks the direct readers *dirty* and everything above them *maybe stale*, no more; asked again, a
 maybe-stale query first brings what it read up to date, in the order it was read, and re-runs only if one of those
-really changed. A re-run that gives an equal value stops the change there (early cutoff).
+really changed. A re-run that gives an equal value stops the change there (early cutoff). At a `barrier` it stops before
+anything above is so much as marked.
 
 Absence is read like presence: an input that does not exist yet and an empty index entry are nodes too. What a query
 raises is its value: it is remembered, raised to whoever asks, and re-run when what it read changes. Values must not be
@@ -19,18 +20,17 @@ import functools
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
+from mizzen.nodes import CHECKING, CLEAN, DIRTY, MAYBE, RUNNING, Node
 from mizzen.tables import Entry, Tables
 
 # Whoever asks an engine knows this module alone: these two stand in the engine's own signatures.
 from mizzen.tables import Index as Index
 from mizzen.tables import Key as Key
 
+_BARRIER = "is_barrier"
+
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# CHECKING (bringing up to date what it read) and RUNNING are the states of a node whose value is being worked out.
-_CLEAN, _MAYBE, _DIRTY, _CHECKING, _RUNNING = range(5)
-_FEW = 4
 
 
 class CycleError(Exception):
@@ -55,41 +55,6 @@ class _Failure:
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Node:
-    """One memoised value: a leaf (an input or index entry) or a query, whose address is its function and arguments."""
-
-    __slots__ = ("address", "dep_changed", "deps", "is_query", "readers", "root", "state", "value")
-
-    def __init__(self, address: Any, value: Any = None, *, is_query: bool = False) -> None:
-        self.address = address
-        self.is_query = is_query
-        self.value = value
-        self.state = _DIRTY if is_query else _CLEAN
-        self.dep_changed = False
-        """While CHECKING: whether something it read was found changed."""
-        self.deps: tuple[_Node, ...] = ()
-        self.readers: tuple[_Node, ...] | dict[_Node, None] = ()
-        """Who read it: most nodes have one reader or two, for which a dictionary would be large."""
-        self.root: Root[Any] | None = None
-
-    def add_reader(self, reader: "_Node") -> None:
-        """Who read it once more counts once."""
-        readers = self.readers
-        if isinstance(readers, dict):
-            readers[reader] = None
-        elif reader not in readers:
-            more = (*readers, reader)
-            self.readers = more if len(more) <= _FEW else dict.fromkeys(more)
-
-    def remove_reader(self, reader: "_Node") -> None:
-        """It reads this no more, if it ever did."""
-        readers = self.readers
-        if isinstance(readers, dict):
-            readers.pop(reader, None)
-        else:
-            self.readers = tuple(other for other in readers if other is not reader)
-
-
 class Raised(NamedTuple):
     """A query that raises by itself, and the inputs that it read itself."""
 
@@ -104,7 +69,7 @@ class Root(Generic[T]):
 
     __slots__ = ("_engine", "_node", "holders")
 
-    def __init__(self, engine: "Engine", node: _Node) -> None:
+    def __init__(self, engine: "Engine", node: Node) -> None:
         self._engine = engine
         self._node = node
         self.holders = 0
@@ -112,7 +77,8 @@ class Root(Generic[T]):
     @property
     def stale(self) -> bool:
         """Whether a change since the last `value()` may have reached it."""
-        return self._node.state != _CLEAN
+        self._engine._settle()
+        return bool(self._node.state != CLEAN)
 
     def value(self) -> T:
         """The value now, brought up to date first; raises what the query raises."""
@@ -133,12 +99,16 @@ class Engine:
 
     def __init__(self) -> None:
         self._inputs = Tables()
-        self._input_nodes: dict[Key, _Node] = {}
-        self._nodes: dict[Hashable, _Node] = {}
-        self._stack: list[tuple[_Node, dict[_Node, None]]] = []
+        self._input_nodes: dict[Key, Node] = {}
+        self._nodes: dict[Hashable, Node] = {}
+        self._stack: list[tuple[Node, dict[Node, None]]] = []
         self._stale_roots: dict[Root[Any], None] = {}
-        self._loose: dict[_Node, None] = {}
-        self._remarks: dict[_Node, list[Any]] = {}
+        self._reached: list[Node] = []
+        """Barriers at which a change has stopped; their readers have not heard of it."""
+        self._marks = 0
+        """Counts the barriers that were found to be others now."""
+        self._loose: dict[Node, None] = {}
+        self._remarks: dict[Node, list[Any]] = {}
         self.runs = 0
         """Query executions since the start."""
         self.hits = 0
@@ -196,7 +166,7 @@ class Engine:
             return self.peek(key)
         node = self._input_nodes.get(key)
         if node is None:
-            node = self._input_nodes[key] = _Node(key, self.peek(key))
+            node = self._input_nodes[key] = Node(key, self.peek(key))
         self._stack[-1][1][node] = None
         return node.value
 
@@ -207,24 +177,26 @@ class Engine:
             return self._inputs.entry(entry)
         node = self._nodes.get(entry)
         if node is None:
-            node = self._nodes[entry] = _Node(entry, self._inputs.entry(entry))
+            node = self._nodes[entry] = Node(entry, self._inputs.entry(entry))
         self._stack[-1][1][node] = None
         result: tuple[Key, ...] = node.value
         return result
 
-    def _query(self, function: Callable[..., Any], args: tuple[Any, ...]) -> _Node:
+    def _query(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Node:
         address = (function, args)
         node = self._nodes.get(address)
         if node is None:
-            node = self._nodes[address] = _Node(address, is_query=True)
+            node = self._nodes[address] = Node(address, state=DIRTY, is_barrier=hasattr(function, _BARRIER))
             if not self._stack:
                 self._loosen(node)
         return node
 
-    def _ask(self, node: _Node) -> Any:
+    def _ask(self, node: Node) -> Any:
         if self._stack:
             self._stack[-1][1][node] = None
-        if node.state == _CLEAN:
+        elif self._reached:
+            self._settle()
+        if node.state == CLEAN:
             self.hits += 1
         else:
             self._bring_up_to_date(node)
@@ -234,59 +206,71 @@ class Engine:
 
     # -- change ---------------------------------------------------------------------------------------------------
 
-    def _mark_readers(self, node: _Node) -> None:
+    def _mark_readers(self, node: Node) -> None:
         """A leaf changed: its direct readers become dirty, everything above them maybe stale."""
         self._mark_maybe(node)
-        for reader in node.readers:
-            reader.state = _DIRTY
+        _tell_readers(node)
 
-    def _mark_maybe(self, start: _Node) -> None:
+    def _mark_maybe(self, start: Node) -> None:
+        """Everything above a node, but nothing above a barrier."""
         waiting = [start]
         while waiting:
             for node in waiting.pop().readers:
-                if node.state == _CLEAN:
-                    node.state = _MAYBE
+                if node.state == CLEAN:
+                    node.state = MAYBE
                     if node.root is not None:
                         self._stale_roots[node.root] = None
-                    waiting.append(node)
+                    (self._reached if node.is_barrier else waiting).append(node)
 
-    def _bring_up_to_date(self, node: _Node) -> None:
-        if node.state in (_CHECKING, _RUNNING):
+    def _settle(self) -> None:
+        """Look at the barriers that changes have reached, and let through what has made one another."""
+        while self._reached:
+            reached, self._reached = self._reached, []
+            for node in reached:
+                if node.state != CLEAN and node.readers:
+                    self._bring_up_to_date(node)
+
+    def _bring_up_to_date(self, node: Node) -> None:
+        """Anew, if meanwhile a barrier let something through: then what was read before may be outdated."""
+        if node.state in (CHECKING, RUNNING):
             raise self._cycle(node)
-        if node.state == _MAYBE:
-            node.state, node.dep_changed = _CHECKING, False
-            try:
-                self._check_deps(node)
-            finally:
-                node.state = _DIRTY
-            if not node.dep_changed:
-                node.state = _CLEAN
-                self.hits += 1
-                return
-        self._run(node)
+        while node.state != CLEAN:
+            marks = self._marks
+            if node.state == MAYBE:
+                node.state, node.dep_changed = CHECKING, False
+                try:
+                    self._check_deps(node)
+                finally:
+                    node.state = DIRTY
+                if not node.dep_changed and marks == self._marks:
+                    node.state = CLEAN
+                    self.hits += 1
+                    return
+            self._run(node)
 
-    def _check_deps(self, node: _Node) -> None:
+    def _check_deps(self, node: Node) -> None:
         """Bring what the node read up to date, in the order it was read, until one is found changed."""
         for dep in node.deps:
-            # Most are clean; a thousand nodes are checked for each that runs.
-            if dep.state == _CLEAN:
+            # As a rule it is: for each that runs many are checked.
+            if dep.state == CLEAN:
                 continue
-            if dep.state in (_CHECKING, _RUNNING):
+            if dep.state in (CHECKING, RUNNING):
                 node.dep_changed = True
                 return
             self._bring_up_to_date(dep)
             if node.dep_changed:
                 return
 
-    def _run(self, node: _Node) -> None:
+    def _run(self, node: Node) -> None:
         function, args = node.address
+        marks = self._marks
         self.runs += 1
         name = function.__qualname__
         self.runs_by_query[name] = self.runs_by_query.get(name, 0) + 1
-        reads: dict[_Node, None] = {}
+        reads: dict[Node, None] = {}
         self._stack.append((node, reads))
         self._remarks.pop(node, None)
-        node.state = _RUNNING
+        node.state = RUNNING
         value: Any
         try:
             value = function(self, *args)
@@ -296,25 +280,26 @@ class Engine:
             self.failures[node.address] = error
         finally:
             self._stack.pop()
-            node.state = _DIRTY
+            node.state = DIRTY
         self._rewire(node, reads)
-        node.state = _CLEAN
+        if marks != self._marks:
+            return
+        node.state = CLEAN
         if _equal(node.value, value):
             return
         node.value = value
-        for reader in node.readers:
-            if reader.state == _MAYBE:
-                reader.state = _DIRTY
-            elif reader.state == _CHECKING:
-                reader.dep_changed = True
+        if node.is_barrier and any(reader.state == CLEAN for reader in node.readers):
+            self._marks += 1
+            self._mark_maybe(node)
+        _tell_readers(node)
 
-    def _cycle(self, node: _Node) -> CycleError:
+    def _cycle(self, node: Node) -> CycleError:
         """The same error whichever member of the cycle was asked first."""
         running = [member for member, _ in self._stack]
         members = running[running.index(node) :] if node in running else [node, *running]
         return CycleError("these queries need each other: " + ", ".join(sorted({_describe(m) for m in members})))
 
-    def _rewire(self, node: _Node, reads: dict[_Node, None]) -> None:
+    def _rewire(self, node: Node, reads: dict[Node, None]) -> None:
         for dep in node.deps:
             if dep not in reads:
                 dep.remove_reader(node)
@@ -346,29 +331,34 @@ class Engine:
     def root(self, function: Callable[..., T], *args: Any) -> Root[T]:
         """A handle on the query's value; the same handle for the same arguments, until each holder released it."""
         node = self._query(function.__wrapped__, args)  # type: ignore[attr-defined]
+        if node.is_barrier:
+            raise TypeError("a barrier is up to date before anybody asks whether it was stale")
         if node.root is None:
             node.root = Root(self, node)
-        node.root.holders += 1
-        return node.root
+        root: Root[T] = node.root
+        root.holders += 1
+        return root
 
     def take_stale_roots(self) -> list[Root[Any]]:
         """The roots that changes since the last call may have reached, in the order they were reached."""
+        self._settle()
         stale, self._stale_roots = list(self._stale_roots), {}
         return stale
 
-    def _loosen(self, node: _Node) -> None:
+    def _loosen(self, node: Node) -> None:
         if not node.readers and node.root is None:
             self._loose[node] = None
 
     def collect(self) -> int:
         """Forget every node that no root needs; the number forgotten. Cost follows what is forgotten, not the memo."""
+        self._settle()
         waiting, self._loose = list(self._loose), {}
         forgotten = 0
         while waiting:
             node = waiting.pop()
             if node.readers or node.root is not None:
                 continue
-            memo: dict[Any, _Node] = self._input_nodes if node.address in self._input_nodes else self._nodes
+            memo: dict[Any, Node] = self._input_nodes if node.address in self._input_nodes else self._nodes
             if memo.get(node.address) is not node:
                 continue
             del memo[node.address]
@@ -387,11 +377,20 @@ class Engine:
         return len(self._nodes) + len(self._input_nodes)
 
 
+def _tell_readers(node: Node) -> None:
+    """It has another value."""
+    for reader in node.readers:
+        if reader.state == MAYBE:
+            reader.state = DIRTY
+        elif reader.state == CHECKING:
+            reader.dep_changed = True
+
+
 def _equal(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and bool(old == new))
 
 
-def _is_needed(start: _Node) -> bool:
+def _is_needed(start: Node) -> bool:
     """Whether any root reads the node, itself or through others."""
     reached = {start: None}
     waiting = [start]
@@ -403,7 +402,7 @@ def _is_needed(start: _Node) -> bool:
     return False
 
 
-def _describe(node: _Node) -> str:
+def _describe(node: Node) -> str:
     function, args = node.address
     return f"{function.__qualname__}{args!r}"
 
@@ -420,6 +419,16 @@ def query(function: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate
         return result
 
     return ask  # type: ignore[return-value]
+
+
+def barrier(function: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Engine, P], T]:
+    """As `query`, between much that reads it and what changes often, but rarely this: one group of a long list, say.
+
+    It is brought up to date before anything is asked after a change, and those above it hear of the change only if its
+    value is another. So it should cost little, and be an answer also where nobody would ask any more. It is no root.
+    """
+    setattr(function, _BARRIER, True)
+    return query(function)
 
 
 def attempt(ask: Callable[..., T], db: Engine, *args: Any) -> T | None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mizzen.incremental import CycleError, Engine, Index, attempt, query
+from mizzen.incremental import CycleError, Engine, Index, attempt, barrier, query
 
 
 def key(name: str) -> tuple[str, str]:
@@ -243,6 +243,8 @@ class Read:
     kind: str
     target: int
     only_if_even: int | None
+    is_barrier: bool = False
+    """Whether the rule that it is part of is a barrier to those that read it."""
 
 
 by_parity = Index("v", "parity", lambda _key, value: (value % 2,))
@@ -250,7 +252,16 @@ by_parity = Index("v", "parity", lambda _key, value: (value % 2,))
 
 @query
 def evaluate(db: Engine, program: tuple[tuple[Read, ...], ...], rule: int) -> int:
-    return compute(db, program, rule, lambda other: evaluate(db, program, other))
+    return compute(db, program, rule, lambda other: _ask(db, program, other))
+
+
+@barrier
+def evaluate_barrier(db: Engine, program: tuple[tuple[Read, ...], ...], rule: int) -> int:
+    return compute(db, program, rule, lambda other: _ask(db, program, other))
+
+
+def _ask(db: Engine, program: tuple[tuple[Read, ...], ...], rule: int) -> int:
+    return (evaluate_barrier if any(read.is_barrier for read in program[rule]) else evaluate)(db, program, rule)
 
 
 def compute(db: Engine, program: tuple[tuple[Read, ...], ...], rule: int, ask: Any) -> int:
@@ -287,6 +298,7 @@ reads = st.builds(
     kind=st.sampled_from(["input", "index", "rule"]),
     target=st.integers(0, 7),
     only_if_even=st.none() | st.integers(0, 5),
+    is_barrier=st.booleans(),
 )
 programs = st.lists(st.lists(reads, max_size=4).map(tuple), min_size=1, max_size=9).map(tuple)
 changes = st.lists(

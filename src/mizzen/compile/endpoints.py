@@ -15,7 +15,7 @@ from mizzen.compile import observed, resource
 from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
 from mizzen.compile.peer_facts import telling
 from mizzen.compile.resource import Resource, ResourceSet, encode_resource
-from mizzen.incremental import Engine, attempt, query
+from mizzen.incremental import Engine, attempt, barrier, query
 from mizzen.model import destination_rules, endpoints, mesh, names, policies, scope
 from mizzen.model.destination_rules import RuleId, find_rule, port_policy, rule_id, subset_policy
 from mizzen.model.endpoints import Endpoint
@@ -166,7 +166,7 @@ def scope_is_node_local(db: Engine, scope_id: ScopeId) -> bool:
     return _is_node_local(db, scope.services_scope(db, scope_id))
 
 
-@query
+@barrier
 def _is_node_local(db: Engine, scope_id: ScopeId) -> bool:
     return any(s.node_local for s in scope.scope_services(db, scope_id))
 

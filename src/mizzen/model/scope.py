@@ -15,7 +15,7 @@ import msgspec
 from mizzen.api.meta import Key
 from mizzen.api.networking.destination import Destination
 from mizzen.api.networking.sidecar import IstioEgressListener, Sidecar
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, barrier, query
 from mizzen.model import mesh, names, objects, service_lists, workloads
 from mizzen.model.protocols import Protocol, parse_protocol
 from mizzen.model.proxy import Labels
@@ -133,14 +133,14 @@ def sidecar(db: Engine, scope: ScopeId) -> Sidecar | None:
 # -- whose services -----------------------------------------------------------------------------------------------
 
 
-@query
+@barrier
 def services_scope(db: Engine, scope: ScopeId) -> ScopeId:
     """The scope to ask for services by: what is worked out from them is shared by namespaces that see the same."""
     own = scope.sidecar is not None or scope.namespace in _rivals(db)
     return scope if own or visible_services(db, scope.namespace) != visible_services(db, "") else PUBLIC
 
 
-@query
+@barrier
 def routes_scope(db: Engine, scope: ScopeId) -> ScopeId:
     """The same where VirtualServices count, too."""
     shared = services_scope(db, scope)
@@ -213,7 +213,7 @@ def _egress_services(db: Engine, scope: ScopeId) -> tuple[EgressListener, ...]:
     return tuple(_build_egress(db, scope.namespace, listener) for listener in _asked_egress(found))
 
 
-@query
+@barrier
 def egress_aliases(db: Engine, scope: ScopeId, place: int) -> tuple[tuple[str, str], ...]:
     """The aliases of one of them, by its place."""
     return egress_services(db, scope)[place].aliases
@@ -349,9 +349,14 @@ def services_by_host(db: Engine, scope: ScopeId) -> dict[str, Service]:
     return {s.host: s for s in scope_services(db, scope)}
 
 
-def service_groups(db: Engine, scope: ScopeId) -> dict[str, dict[str, Service]]:
-    """The scope's services by host, in groups of hosts: a long list is worked out from them, each by a query."""
-    return _service_groups(db, services_scope(db, scope))
+def service_groups(db: Engine, scope: ScopeId) -> tuple[str, ...]:
+    """The groups that the hosts of the scope's services make: a long list is worked out from them, each by a query."""
+    return _group_names(db, services_scope(db, scope))
+
+
+@barrier
+def _group_names(db: Engine, scope: ScopeId) -> tuple[str, ...]:
+    return tuple(_service_groups(db, scope))
 
 
 @query
@@ -367,7 +372,7 @@ def group_services(db: Engine, scope: ScopeId, group: str) -> dict[str, Service]
     return _group_services(db, services_scope(db, scope), group)
 
 
-@query
+@barrier
 def _group_services(db: Engine, scope: ScopeId, group: str) -> dict[str, Service]:
     return _service_groups(db, scope).get(group, {})
 

@@ -19,7 +19,7 @@ from mizzen.compile.listeners.conflicts import Entry, Kind, Place, Standing
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Chain, HttpChain, Match, OutboundPlan
 from mizzen.compile.listeners.streams import Target
-from mizzen.incremental import Engine, attempt, query
+from mizzen.incremental import Engine, attempt, barrier, query
 from mizzen.model import endpoints, mesh, names, scope
 from mizzen.model.protocols import Protocol
 from mizzen.model.scope import ScopeId
@@ -106,7 +106,7 @@ def _listener_entries(db: Engine, client: Client, ground: Ground, own_address: s
         yield _entry(db, client, asked, own_refs)
 
 
-@query
+@barrier
 def _listener_places(db: Engine, selected: ScopeId, ground: Ground, index: int, own_domain: str) -> tuple[Asked, ...]:
     """The places that the services of an egress listener ask for, the same for all clients that see these services.
 
@@ -157,7 +157,7 @@ def headless_addresses(db: Engine, scope_id: ScopeId) -> frozenset[str]:
     return _headless_addresses(db, scope.services_scope(db, scope_id))
 
 
-@query
+@barrier
 def _headless_addresses(db: Engine, scope_id: ScopeId) -> frozenset[str]:
     return frozenset(
         endpoint.address

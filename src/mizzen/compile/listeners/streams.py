@@ -15,7 +15,7 @@ from mizzen.compile.filters.network import DnsCache
 from mizzen.compile.listeners import destinations
 from mizzen.compile.listeners.destinations import Client
 from mizzen.compile.listeners.plans import Match, TcpChain
-from mizzen.incremental import Engine, attempt, query
+from mizzen.incremental import Engine, attempt, barrier, query
 from mizzen.model import names, scope, virtual_services
 from mizzen.model.protocols import Protocol
 from mizzen.model.proxy import Labels
@@ -62,7 +62,7 @@ def stream_services(db: Engine, scope_id: ScopeId, listener: int) -> tuple[Virtu
     return _stream_services(db, scope.routes_scope(db, scope_id), listener)
 
 
-@query
+@barrier
 def _stream_services(db: Engine, scope_id: ScopeId, listener: int) -> tuple[VirtualServiceRef, ...]:
     refs = scope.egress_routes(db, scope_id, listener).virtual_services
     return tuple(ref for ref in refs if attempt(streams, db, ref) is not None)

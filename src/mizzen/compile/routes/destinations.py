@@ -15,7 +15,7 @@ from mizzen.compile.filters import alpn
 from mizzen.compile.filters.alpn import ROUTE_FILTER
 from mizzen.compile.upstreams import select_upstream
 from mizzen.compile.values import duration
-from mizzen.incremental import Engine, query
+from mizzen.incremental import Engine, barrier, query
 from mizzen.model import destination_rules, mesh, names, scope
 from mizzen.model.destination_rules import MergedRule
 from mizzen.model.protocols import Protocol
@@ -131,7 +131,7 @@ def listed_group(db: Engine, scope_id: ScopeId, port: int, bind: str, group: str
     return _listed_group(db, scope.services_scope(db, scope_id), port, bind, group)
 
 
-@query
+@barrier
 def _listed_group(db: Engine, scope_id: ScopeId, port: int, bind: str, group: str) -> dict[str, Service]:
     return _listed_groups(db, scope_id, port, bind).get(group, {})
 

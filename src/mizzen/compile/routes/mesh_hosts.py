@@ -40,7 +40,7 @@ from mizzen.compile.routes.virtual_hosts import (
     without_duplicates,
 )
 from mizzen.compile.routes.virtual_service import EncodedRoute, routes
-from mizzen.incremental import Engine, attempt, query
+from mizzen.incremental import Engine, attempt, barrier, query
 from mizzen.model import mesh, names, scope
 from mizzen.model.protocols import Protocol
 from mizzen.model.scope import EgressListener, ScopeId
@@ -143,7 +143,7 @@ class Claims(msgspec.Struct, frozen=True):
     """The groups of services, with the hosts of each that are asked for."""
 
 
-@query
+@barrier
 def _claims(db: Engine, scope_id: ScopeId, port: int, bind: str) -> Claims | None:
     """None where there is no listener. The same for all namespaces that see the same services and VirtualServices."""
     listener = route_listener(db, scope_id, port, bind)
