@@ -67,6 +67,24 @@ async def test_each_class_of_proxies_is_told_apart_with_the_bytes_that_it_was_se
         assert serving.discovery.pusher.history.costs.total == (5, size(*answers, answer))
 
 
+async def test_the_first_change_after_a_proxy_came_back_is_charged_whole():
+    async with serve(MESH) as serving:
+        async with Client(serving.target, node=node("one", "shop")) as client:
+            await converse(client)
+            held, versions = client.held, client.versions
+        async with Client(serving.target, node=node("one", "shop"), held=held, versions=versions) as client:
+            for type_url, names in ((CLUSTER, ()), (ENDPOINT, ("a",)), (ROUTE, ("r",))):
+                await client.resume(type_url, *names)
+            for _ in (ENDPOINT, ROUTE):
+                await client.read_acked()
+            await client.read_nothing()
+
+            serving.set(CLUSTER, "a", "2")
+            answers = [await client.read_acked() for _ in (CLUSTER, ENDPOINT)]
+            expected = {("a", "updated"): {SIDECARS: (1, size(*answers))}}
+            await eventually(lambda: charged(serving) == expected)
+
+
 async def test_additions_and_removals_have_accounts_of_their_own():
     async with serve(MESH) as serving, Client(serving.target, node=node("one", "shop")) as client:
         await converse(client)

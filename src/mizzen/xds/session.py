@@ -47,7 +47,7 @@ class Response(NamedTuple):
     resources: int
     removed: int
     first: bool
-    """Whether the client was told nothing of this type before on this stream."""
+    """Whether it is what the client is given of this type when it comes, and not because of a change."""
 
 
 class _Step(NamedTuple):
@@ -232,7 +232,7 @@ class Session(abc.ABC):
     def _send(self, watch: Watch, target: ResourceSet, difference: Difference, now: float) -> Response:
         nonce = self._next_nonce()
         self._count += 1
-        first = not watch.nonce
+        first = watch.sent is None  # Who came back with all of it was settled, and is told of changes from then on.
         watch.record(Sent(nonce, target, difference), now)
         removed = len(difference.removed) if self.delta else 0
         data = self._encode(difference, nonce)
