@@ -14,6 +14,9 @@ from mizzen import settings as settings_module
 from mizzen.errors import MizzenError
 from mizzen.xds.status import Connections
 
+_MOST = 2**31 - 1
+"""The largest number that gRPC takes, which is no limit to it."""
+
 
 class Server:
     """The gRPC server with its ports; `handlers` are the services that all of them offer."""
@@ -43,23 +46,30 @@ class Server:
 
 
 def _options(settings: settings_module.Xds) -> list[tuple[str, int]]:
-    interval = int(settings.keepalive_interval * 1000)
-    options = [
+    interval = _milliseconds(settings.keepalive_interval)
+    timeout = _milliseconds(settings.keepalive_timeout)
+    limits = {
+        "grpc.max_concurrent_streams": settings.max_streams,
+        "grpc.max_receive_message_length": settings.max_receive_bytes,
+        "grpc.keepalive_time_ms": interval,
+        "grpc.keepalive_timeout_ms": timeout,
+        # Else the answer to a ping is waited for for a minute, whatever the timeout is.
+        "grpc.http2.ping_timeout_ms": timeout,
+        # gRPC varies the age by a tenth either way, so that proxies do not come back in step.
+        "grpc.max_connection_age_ms": _milliseconds(settings.max_connection_age),
+        "grpc.max_connection_age_grace_ms": _milliseconds(settings.connection_age_grace),
+    }
+    return [
         # A port in use is an error, not a port shared with whoever has it.
         ("grpc.so_reuseport", 0),
-        ("grpc.max_concurrent_streams", settings.max_streams),
-        ("grpc.max_receive_message_length", settings.max_receive_bytes),
         ("grpc.max_send_message_length", -1),
-        ("grpc.keepalive_time_ms", interval),
-        ("grpc.keepalive_timeout_ms", int(settings.keepalive_timeout * 1000)),
-        # Else the answer to a ping is waited for for a minute, whatever the timeout is.
-        ("grpc.http2.ping_timeout_ms", int(settings.keepalive_timeout * 1000)),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
-        ("grpc.http2.min_ping_interval_without_data_ms", interval // 2),
+        ("grpc.http2.min_ping_interval_without_data_ms", min(interval // 2, _MOST)),
+        # A limit of 0 is gRPC's own, as in the reference.
+        *((name, min(limit, _MOST)) for name, limit in limits.items() if limit),
     ]
-    if settings.max_connection_age:
-        # gRPC varies the age by a tenth either way, so that proxies do not come back in step.
-        options.append(("grpc.max_connection_age_ms", int(settings.max_connection_age * 1000)))
-        options.append(("grpc.max_connection_age_grace_ms", int(settings.connection_age_grace * 1000)))
-    return options
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)
