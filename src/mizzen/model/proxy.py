@@ -27,7 +27,8 @@ _FIRST_ON_DEMAND = (1, 40)
 """Envoy before this answers the first request to a host with 404 when its body is not complete, or crashes."""
 _NEWEST = (1_000_000, 0, 65535)
 _VERSION_NUMBERS = (("majorNumber", "major_number"), ("minorNumber", "minor_number"))
-_VERSION = re.compile(r"^(?:release-)?(\d+)\.(\d+)(?:\.(\d+))?")
+_NUMBER = re.compile(r"\d{1,9}")
+_VERSION = re.compile(r"^(?:release-)?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
 
 
 class Locality(msgspec.Struct, frozen=True, order=True):
@@ -193,7 +194,7 @@ class _Texts:
 
     def number(self, name: str) -> int | None:
         value = self(name)
-        return int(value) if value.isdigit() else None
+        return int(value) if _NUMBER.fullmatch(value) else None
 
 
 def _json(value: Any) -> str:

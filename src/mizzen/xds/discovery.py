@@ -114,13 +114,13 @@ class Discovery:
 
     async def _serve_connection(self, connection: Connection, client: Transport, answers: DebugAnswers) -> None:
         _log.info("ADS: new connection for node:%s", connection.id)
-        metrics.CONNECTED.labels(connection.version).inc()
+        metrics.count_connected(connection.version, 1)
         self.connections.add(connection)
         try:
             await connection.stream.run(lambda: _read(client), client.write, answers.answer)
         finally:
             self.connections.remove(connection)
-            metrics.CONNECTED.labels(connection.version).dec()
+            metrics.count_connected(connection.version, -1)
             _log.info('ADS: "%s" %s terminated', connection.address, connection.id)
 
     async def _authenticate(self, context: Any, address: str) -> Sequence[Identity]:

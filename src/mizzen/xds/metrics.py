@@ -1,5 +1,7 @@
 """The metrics of serving, under Istio's names and with its buckets."""
 
+import collections
+
 from mizzen.observe import Counter, Gauge, Histogram
 from mizzen.xds import kinds
 
@@ -91,6 +93,22 @@ def count_request(size: int) -> None:
     if size > _largest_request.value:
         _largest_request.value = size
         RECEIVED_MAX.set(size)
+
+
+_VERSIONS, _VERSION_LENGTH = 20, 64
+"""Versions without proxies stay as 0, but a version is what a client calls itself: none of them once there are many."""
+_connected: collections.Counter[str] = collections.Counter()
+
+
+def count_connected(version: str, change: int) -> None:
+    """A proxy of that version came (1) or went (-1)."""
+    shown = version[:_VERSION_LENGTH]
+    _connected[shown] += change
+    if _connected[shown] or len(_connected) <= _VERSIONS:
+        CONNECTED.labels(shown).set(_connected[shown])
+    else:
+        del _connected[shown]
+        CONNECTED.remove(shown)
 
 
 def count_caused(kind: str, change: str, proxy: str, size: int) -> None:

@@ -17,11 +17,12 @@ from mizzen.errors import DecodeError
 
 _discovery_v3 = protos.package("envoy.service.discovery.v3")
 
-_CODES = (
+_NAMES = (
     *("OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists"),
     *("PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented"),
     *("Internal", "Unavailable", "DataLoss", "Unauthenticated"),
 )
+_CODES = dict(enumerate(_NAMES))
 
 Names = frozenset[str]
 NO_NAMES: Names = frozenset()
@@ -35,11 +36,11 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def code_name(self) -> str:
-        """The code's name in gRPC."""
-        return _CODES[self.code] if 0 <= self.code < len(_CODES) else str(self.code)
+        """The code's name in gRPC, which takes one that it does not know for Unknown."""
+        return _CODES.get(self.code, "Unknown")
 
     def __str__(self) -> str:
-        return f"{self.code_name}:{self.message}"
+        return f"{_CODES.get(self.code, self.code)}:{self.message}"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

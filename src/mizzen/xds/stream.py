@@ -33,6 +33,9 @@ _ATTEMPTS = 3
 _WARMING_PATIENCE = 1.0
 """Seconds that listeners and routes wait for the client to have new clusters at work."""
 
+_UNSERVED, _UNSERVED_LENGTH = 10, 200
+"""Types that are not served here: so many are told of, and so much of the name of each."""
+
 
 Read = Callable[[], Awaitable[bytes | None]]
 """The next message; None at the end of the stream."""
@@ -196,9 +199,10 @@ class Stream:
         _log.warning("ADS:%s: ACK ERROR %s %s", word, self._id, request.rejection)
 
     def _report_unserved(self, type_url: str) -> None:
-        if type_url not in self._unserved:
-            self._unserved |= {type_url}
-            _log.warning("ADS: %s asks for %s, which is not served here", self._id, type_url)
+        shown = type_url[:_UNSERVED_LENGTH]
+        if shown not in self._unserved and len(self._unserved) < _UNSERVED:
+            self._unserved |= {shown}
+            _log.warning("ADS: %s asks for %s, which is not served here", self._id, shown)
 
     # -- roots ----------------------------------------------------------------------------------------------------
 
