@@ -40,18 +40,18 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("what", nargs="?", choices=list(_WAYS), default="targets")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each row or command")
-    parser.add_argument("--services", type=int, default=500)
-    parser.add_argument("--pods", type=int, default=2)
-    parser.add_argument("--namespaces", type=int, default=25)
+    parser.add_argument("--repeat", type=_count, default=3, help="runs of each row or command")
+    parser.add_argument("--services", type=_count, default=500)
+    parser.add_argument("--pods", type=_count, default=2)
+    parser.add_argument("--namespaces", type=_count, default=25)
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
-    parser.add_argument("--proxies", type=int, help="1000 for targets, 500 for soak, 40 for faults")
+    parser.add_argument("--proxies", type=_count, help="1000 for targets, 500 for soak, 40 for faults")
     of_endurance = parser.add_argument_group("soak, faults")
     of_endurance.add_argument("--minutes", type=float, default=20.0)
     of_endurance.add_argument("--seed", type=int, default=1)
     of_endurance.add_argument("--only", action="append", metavar="FAULT", help="this fault; may be repeated")
     of_targets = parser.add_argument_group("targets")
-    of_targets.add_argument("--at-once", type=int, default=20, help="proxies that wait for a first config together")
+    of_targets.add_argument("--at-once", type=_count, default=20, help="proxies that wait for a first config together")
     of_targets.add_argument("--dialect", choices=["istio", "envoy"], default="istio")
     of_targets.add_argument("--rows", default=",".join(targets.ROWS), help="of %(default)s")
     of_targets.add_argument("--plot", type=pathlib.Path, metavar="FILE.svg", help="draw figures and targets")
@@ -67,11 +67,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
 def _targets(options: argparse.Namespace) -> list[figures.Figure]:
     rows = options.rows.split(",")
     unknown = sorted(set(rows) - set(targets.ROWS))
     if unknown:
         raise SystemExit(f"no such rows: {', '.join(unknown)}; there are {', '.join(targets.ROWS)}")
+    if options.proxies == 1:
+        raise SystemExit("--proxies: at least 2, as the first to connect is not counted")
     plan = targets.Plan(
         services=options.services,
         pods=options.pods,
