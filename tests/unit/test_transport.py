@@ -163,6 +163,44 @@ async def test_a_stream_that_reads_from_a_server_that_has_stopped_is_gone(caplog
     assert faults.logged(caplog) == []
 
 
+class Ending:
+    """The context of a stream whose client has gone while it is written to, before gRPC has told the writer."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+
+    async def read(self) -> object:
+        return grpc.aio.EOF
+
+    async def write(self, _: bytes) -> None:
+        await self.told.wait()
+
+
+async def test_that_there_is_no_more_to_read_is_said_once_what_is_being_written_is() -> None:
+    context = Ending()
+    stream = transport.Transport(context)
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(stream.write(b"late"))
+        await asyncio.sleep(0)
+        reading = tasks.create_task(stream.read())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not reading.done()
+        context.told.set()
+        assert await reading is None
+        assert writing.done()
+
+
+async def test_calling_grpc_otherwise_than_it_may_be_called_is_a_fault(caplog) -> None:
+    async def begin_twice(stream: transport.Transport) -> None:
+        await stream.begin()
+        await stream.begin()
+
+    async with serving(begin_twice) as served, asyncio.timeout(30):
+        assert await served.call.code() is grpc.StatusCode.UNKNOWN
+    assert len(faults.logged(caplog)) == 1
+
+
 async def test_a_fault_of_the_handler_s_own_stays_one(caplog) -> None:
     async def fail(stream: transport.Transport) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.clients import CLUSTER, LISTENER, ROUTE, Held, Reader
+from bench.clients import CLUSTER, ENDPOINT, LISTENER, ROUTE, Held, Reader, Sidecar
 from mizzen import protos
 
 _discovery_v3 = protos.package("envoy.service.discovery.v3")
@@ -63,6 +63,24 @@ def test_equal_histories_are_one_and_ask_for_the_same():
 def test_versions_are_told_as_a_request_has_them():
     request = _discovery_v3.DeltaDiscoveryRequest.FromString(Held({"a": ("7", frozenset())}).encode_versions())
     assert dict(request.initial_resource_versions) == {"a": "7"}
+
+
+class Call:
+    """A stream that takes whatever is written."""
+
+    async def write(self, _: bytes) -> None:
+        pass
+
+
+async def test_what_comes_after_nobody_asks_for_it_any_more_is_let_go():
+    sidecar = Sidecar("nowhere", b"", Reader())
+    sidecar._call = Call()
+    sidecar.asked[ENDPOINT] = frozenset({"a"})
+    response = _discovery_v3.DeltaDiscoveryResponse(type_url=ENDPOINT, nonce="1")
+    for name in ("a", "b"):
+        response.resources.add(name=name, version="1")
+    await sidecar._take(response.SerializeToString())
+    assert sidecar.held[ENDPOINT].versions == {"a": "1"}
 
 
 def test_listeners_ask_for_the_routes_of_every_chain():
