@@ -27,7 +27,8 @@ def gate():
     made.close()
 
 
-async def test_a_peer_that_has_fallen_silent_is_given_up_and_comes_back(gate):
+@pytest.mark.parametrize("changes", ["", "abc"], ids=["at rest", "while it is written to"])
+async def test_a_peer_that_has_fallen_silent_is_given_up_and_comes_back(gate, changes):
     """No packet says that it has gone, as where a machine or a firewall between both has."""
     xds = Xds(keepalive_interval=1.0, keepalive_timeout=5.0, stop_grace=0.1)
     async with (
@@ -40,12 +41,15 @@ async def test_a_peer_that_has_fallen_silent_is_given_up_and_comes_back(gate):
         async with Client(gate.address, node=node("silent")) as silent:
             await silent.subscribe(CLUSTER)
             await silent.read_acked()
+            await silent.read_nothing(1.0)  # Nor is any ping of gRPC's own on its way.
             gate.hold()
-            for content in "abc":
+            for content in changes:
                 serving.set(CLUSTER, "c0", content * 50_000)
                 assert (await other.read_acked()).names == ["c0"]
             await eventually(lambda: serving.discovery.connections.find("silent") is None)
             versions = dict(silent.versions[CLUSTER])
+        serving.set(CLUSTER, "c0", "d" * 50_000)
+        assert (await other.read_acked()).names == ["c0"]
         async with Client(serving.target, node=node("silent")) as again:
             again.versions[CLUSTER] = versions
             await again.resume(CLUSTER)
@@ -62,6 +66,7 @@ async def test_an_agent_gives_up_a_control_plane_that_has_fallen_silent(gate):
             first = _discovery.DeltaDiscoveryRequest(type_url=CLUSTER, node={"id": node()["id"]})
             await call.write(first.SerializeToString())
             assert await call.read() is not grpc.aio.EOF
+            await asyncio.sleep(1)  # Until no ping of gRPC's own is on its way.
             gate.hold()
             with pytest.raises(grpc.aio.AioRpcError) as ended:
                 # Half a minute until it asks, ten seconds for the answer; without those, a minute more.
