@@ -17,6 +17,7 @@ decided. The engine belongs to one thread and knows nothing of meshes.
 """
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -100,7 +101,8 @@ class Engine:
     def __init__(self) -> None:
         self._inputs = Tables()
         self._input_nodes: dict[Key, Node] = {}
-        self._nodes: dict[Hashable, Node] = {}
+        self._nodes: defaultdict[Any, dict[Hashable, Node]] = defaultdict(dict)
+        """Queries and index entries by function or index, then by arguments or group."""
         self._stack: list[tuple[Node, dict[Node, None]]] = []
         self._stale_roots: dict[Root[Any], None] = {}
         self._reached: list[Node] = []
@@ -152,7 +154,8 @@ class Engine:
             node.value = new
             self._mark_readers(node)
         for entry in changed:
-            node = self._nodes.get(entry)
+            index, group = entry
+            node = self._nodes[index].get(group)
             if node is not None:
                 node.value = self._inputs.entry(entry)
                 self._mark_readers(node)
@@ -166,27 +169,27 @@ class Engine:
             return self.peek(key)
         node = self._input_nodes.get(key)
         if node is None:
-            node = self._input_nodes[key] = Node(key, self.peek(key))
+            node = self._input_nodes[key] = Node(None, key, self.peek(key))
         self._stack[-1][1][node] = None
         return node.value
 
     def lookup(self, index: Index, group: Hashable) -> tuple[Key, ...]:
         """The sorted keys of the inputs under `group`; empty where there are none."""
-        entry = (index, group)
         if not self._stack:
-            return self._inputs.entry(entry)
-        node = self._nodes.get(entry)
+            return self._inputs.entry((index, group))
+        entries = self._nodes[index]
+        node = entries.get(group)
         if node is None:
-            node = self._nodes[entry] = Node(entry, self._inputs.entry(entry))
+            node = entries[group] = Node(index, group, self._inputs.entry((index, group)))
         self._stack[-1][1][node] = None
         result: tuple[Key, ...] = node.value
         return result
 
     def _query(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Node:
-        address = (function, args)
-        node = self._nodes.get(address)
+        memo = self._nodes[function]
+        node = memo.get(args)
         if node is None:
-            node = self._nodes[address] = Node(address, state=DIRTY, is_barrier=hasattr(function, _BARRIER))
+            node = memo[args] = Node(function, args, state=DIRTY, is_barrier=hasattr(function, _BARRIER))
             if not self._stack:
                 self._loosen(node)
         return node
@@ -262,7 +265,7 @@ class Engine:
                 return
 
     def _run(self, node: Node) -> None:
-        function, args = node.address
+        function, args = node.of, node.args
         marks = self._marks
         self.runs += 1
         name = function.__qualname__
@@ -274,10 +277,10 @@ class Engine:
         value: Any
         try:
             value = function(self, *args)
-            self.failures.pop(node.address, None)
+            self.failures.pop((function, args), None)
         except Exception as error:
             value = _Failure(error)
-            self.failures[node.address] = error
+            self.failures[function, args] = error
         finally:
             self._stack.pop()
             node.state = DIRTY
@@ -300,13 +303,18 @@ class Engine:
         return CycleError("these queries need each other: " + ", ".join(sorted({_describe(m) for m in members})))
 
     def _rewire(self, node: Node, reads: dict[Node, None]) -> None:
-        for dep in node.deps:
+        before, after = node.deps, tuple(reads)
+        if before == after:
+            return
+        for dep in before:
             if dep not in reads:
                 dep.remove_reader(node)
                 self._loosen(dep)
-        for dep in reads:
-            dep.add_reader(node)
-        node.deps = tuple(reads)
+        known = set(before)
+        for dep in after:
+            if dep not in known:
+                dep.add_reader(node)
+        node.deps = after
 
     # -- remarks and failures -------------------------------------------------------------------------------------
 
@@ -320,11 +328,10 @@ class Engine:
 
     def raised(self) -> Iterator[Raised]:
         """The queries that some root needs and that raise by themselves, whether or not someone made up for it."""
-        for address, error in self.failures.items():
-            node = self._nodes[address]
+        for (function, args), error in self.failures.items():
+            node = self._nodes[function][args]
             if _is_needed(node) and all(dep.value != node.value for dep in node.deps):
-                reads = tuple(dep.address for dep in node.deps if dep.address in self._input_nodes)
-                yield Raised(address[0], address[1], error, reads)
+                yield Raised(function, args, error, tuple(dep.args for dep in node.deps if dep.of is None))
 
     # -- roots and collection -------------------------------------------------------------------------------------
 
@@ -358,11 +365,11 @@ class Engine:
             node = waiting.pop()
             if node.readers or node.root is not None:
                 continue
-            memo: dict[Any, Node] = self._input_nodes if node.address in self._input_nodes else self._nodes
-            if memo.get(node.address) is not node:
+            memo: dict[Any, Node] = self._input_nodes if node.of is None else self._nodes[node.of]
+            if memo.get(node.args) is not node:
                 continue
-            del memo[node.address]
-            self.failures.pop(node.address, None)
+            del memo[node.args]
+            self.failures.pop((node.of, node.args), None)
             self._remarks.pop(node, None)
             forgotten += 1
             for dep in node.deps:
@@ -374,7 +381,7 @@ class Engine:
 
     def __len__(self) -> int:
         """Nodes remembered: inputs and index entries that were read, and query values."""
-        return len(self._nodes) + len(self._input_nodes)
+        return sum(map(len, self._nodes.values())) + len(self._input_nodes)
 
 
 def _tell_readers(node: Node) -> None:
@@ -403,8 +410,7 @@ def _is_needed(start: Node) -> bool:
 
 
 def _describe(node: Node) -> str:
-    function, args = node.address
-    return f"{function.__qualname__}{args!r}"
+    return f"{node.of.__qualname__}{node.args!r}"
 
 
 def query(function: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Engine, P], T]:
