@@ -29,6 +29,20 @@ def _group(key: tuple[str, ...], rule: DestinationRule) -> Iterable[tuple[str, s
 _by_host = Index("DestinationRule", "namespace and host", _group)
 """Wildcard hosts of a namespace stand together under `*`."""
 
+_SHORT = ""
+
+
+def _group_of(key: tuple[str, ...], rule: DestinationRule) -> Iterable[tuple[str, str]]:
+    host = rule.spec.host.lower()
+    groups = (
+        ("*",) if host.startswith("*") else (names.group_of(host),) if "." in host else (names.group_of(host), _SHORT)
+    )
+    return ((key[1], group) for group in groups)
+
+
+_by_group = Index("DestinationRule", "namespace and group of hosts", _group_of)
+"""Wildcard hosts of a namespace stand together under `*`, those that are one label under the empty name."""
+
 
 class MergedRule(msgspec.Struct, frozen=True, kw_only=True):
     """One or several DestinationRules of a host as one; the first named gives the configuration's origin."""
@@ -51,7 +65,6 @@ class MergedRule(msgspec.Struct, frozen=True, kw_only=True):
         return next((s for s in self.subsets if s.name == name), None)
 
 
-@query
 def destination_rule(
     db: Engine, client_namespace: str, host: str, service_namespace: str, client_labels: Labels
 ) -> MergedRule | None:
@@ -61,16 +74,42 @@ def destination_rule(
     root. A rule of the client's namespace ends the search even when its selector is not for this client.
     `client_labels` matter only to rules with a workload selector: pass `selector_labels`, so that clients share.
     """
-    root = mesh.root_namespace(db)
-    own = _best(db, client_namespace, host, _private if client_namespace == root else _local(client_namespace))
-    if own:
-        return _fitting(own, client_labels)
-    for namespace in dict.fromkeys((service_namespace or root, root)):
-        exported = _best(db, namespace, host, _exported)
-        visible = [r for r in exported if _audience(db, r).includes(client_namespace)]
+    if _may_cover(db, client_namespace, names.group_of(host)):
+        own = _own_rules(db, client_namespace, host)
+        if own:
+            return _fitting(own, client_labels)
+    for exported in _exported_rules(db, service_namespace, host):
+        visible = [rule for rule, shown in exported if shown.includes(client_namespace)]
         if visible:
             return visible[-1]
     return None
+
+
+@query
+def _may_cover(db: Engine, namespace: str, group: str) -> bool:
+    """Whether rules of a namespace may be for hosts of a group (`names.group_of`): for most they are not."""
+    meant = [group, "*"]
+    if group.startswith(f"{namespace}.svc.{mesh.domain(db)}#"):
+        meant.append(_SHORT)
+    generated = objects.in_namespace(db, "BackendTLSPolicy", namespace)
+    return bool(generated) or any(db.lookup(_by_group, (namespace, each)) for each in meant)
+
+
+@query
+def _own_rules(db: Engine, namespace: str, host: str) -> tuple[MergedRule, ...]:
+    """What clients of a namespace find in it; where it is the root, only private rules."""
+    root = mesh.root_namespace(db)
+    return _best(db, namespace, host, _private if namespace == root else _local(namespace))
+
+
+@query
+def _exported_rules(
+    db: Engine, service_namespace: str, host: str
+) -> tuple[tuple[tuple[MergedRule, Audience], ...], ...]:
+    """What clients of other namespaces find: in the service's, then in the root; with those who see it."""
+    root = mesh.root_namespace(db)
+    found = (_best(db, namespace, host, _exported) for namespace in dict.fromkeys((service_namespace or root, root)))
+    return tuple(tuple((rule, _audience(db, rule)) for rule in rules) for rules in found if rules)
 
 
 @query
@@ -127,7 +166,6 @@ def _audience(db: Engine, rule: MergedRule) -> Audience:
     return audience(rule.export_to, default, rule.namespace)
 
 
-@query
 def _matching_hosts(db: Engine, namespace: str, host: str) -> tuple[str, ...]:
     """The hosts of rules in a namespace that cover `host`, most specific first."""
     domain = mesh.domain(db)

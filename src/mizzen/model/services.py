@@ -342,9 +342,14 @@ def visible_services(db: Engine, namespace: str) -> tuple[Service, ...]:
 
 
 @query
+def _shown_services(db: Engine, host: str) -> tuple[tuple[Service, Audience], ...]:
+    """Who sees which services of a host; one answer for the clients of all namespaces."""
+    return tuple((s, service_audience(db, s.namespace, s.export_to)) for s in services_of_host(db, host))
+
+
 def visible_service(db: Engine, host: str, namespace: str) -> Service | None:
     """The service that a host means to clients of a namespace: their own, else Kubernetes', else the oldest visible."""
-    seen = [s for s in services_of_host(db, host) if service_audience(db, s.namespace, s.export_to).includes(namespace)]
+    seen = [service for service, shown in _shown_services(db, host) if shown.includes(namespace)]
     own = [s for s in seen if s.namespace == namespace]
     kubernetes = [s for s in seen if s.is_kubernetes]
     return next(iter((*own, *kubernetes, *seen)), None)
