@@ -8,6 +8,7 @@ import functools
 import hashlib
 import heapq
 import operator
+import weakref
 from collections.abc import Iterable, Iterator
 
 from google.protobuf.message import Message
@@ -32,7 +33,7 @@ _ALL_BITS = (1 << _MARK_BYTES * 8) - 1
 class Resource:
     """One named resource, encoded once. Equal when name and version are: the version is a hash of `data`."""
 
-    __slots__ = ("data", "mark", "name", "version")
+    __slots__ = ("__weakref__", "data", "mark", "name", "version")
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
@@ -54,6 +55,14 @@ class Resource:
     def message(self) -> Message:
         """The decoded resource; for printing and tests, never on the path of a push."""
         return protos.unpack(protos.message_class("google.protobuf.Any").FromString(self.data))
+
+
+_known: weakref.WeakValueDictionary[tuple[str, str], Resource] = weakref.WeakValueDictionary()
+
+
+def shared(resource: Resource) -> Resource:
+    """The one resource for all that equal it, where many are made apart that may be equal."""
+    return _known.setdefault((resource.name, resource.version), resource)
 
 
 def encode_resource(name: str, message: Message) -> Resource:

@@ -8,6 +8,7 @@ gateway/auto-passthrough.
 import functools
 import hashlib
 import ipaddress
+import sys
 import zlib
 from typing import NamedTuple
 
@@ -45,12 +46,12 @@ def is_asked_for_hosts(route: str) -> bool:
 def group_of(host: str) -> str:
     """The group of hosts to which one belongs, so that long lists can be worked out group by group: as a rule hosts of
     one namespace, split evenly."""
-    return f"{host.partition('.')[2]}#{zlib.crc32(host.encode()) % _BUCKETS}"
+    return sys.intern(f"{host.partition('.')[2]}#{zlib.crc32(host.encode()) % _BUCKETS}")
 
 
 def subset_key(direction: str, port: int, subset: str, host: str) -> str:
     """The cluster name `direction|port|subset|host`."""
-    return f"{direction}|{port}|{subset}|{host}"
+    return sys.intern(f"{direction}|{port}|{subset}|{host}")
 
 
 def parse_subset_key(name: str) -> SubsetKey | None:

@@ -1,11 +1,12 @@
 """Sets of resources: equal by what they hold, in whatever parts, and compared by the parts that differ."""
 
 import gc
+import weakref
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mizzen.compile.resource import CLUSTER, ENDPOINT, Resource, ResourceSet
+from mizzen.compile.resource import CLUSTER, ENDPOINT, Resource, ResourceSet, shared
 
 CONTENTS = st.dictionaries(st.sampled_from("abcdefgh"), st.binary(max_size=1), max_size=8)
 
@@ -88,3 +89,13 @@ def test_an_outdated_set_goes_without_a_collector_of_cycles():
 
 def _sets() -> int:
     return sum(1 for each in gc.get_objects() if type(each) is ResourceSet)
+
+
+def test_equal_resources_are_one_as_long_as_somebody_holds_them() -> None:
+    made = shared(Resource("a", b"1"))
+    assert shared(Resource("a", b"1")) is made
+    others = [shared(Resource("b", b"1")), shared(Resource("a", b"2"))]
+    assert [(other.name, other.data) for other in others] == [("b", b"1"), ("a", b"2")]
+    known = weakref.ref(made)
+    del made
+    assert known() is None

@@ -12,7 +12,7 @@ import msgspec
 from mizzen import protos
 from mizzen.compile import resource
 from mizzen.compile.filters.timeouts import build_timeouts
-from mizzen.compile.resource import Resource, ResourceSet
+from mizzen.compile.resource import Resource, ResourceSet, shared
 from mizzen.compile.routes.destinations import Place, alpn_config, resolve
 from mizzen.compile.routes.mesh_hosts import SidecarClient, port_hosts, serves_every_port
 from mizzen.compile.routes.virtual_hosts import VirtualHost, encode_configuration, with_domains
@@ -58,7 +58,7 @@ def configuration(db: Engine, client: SidecarClient, name: str) -> Resource:
         return encode_configuration(name, (), known=False)
     if not wanted.host:
         found = configured(db, client, wanted)
-        return encode_configuration(name, found.hosts, ignores_port=found.ignores_port, sound=found.sound)
+        return shared(encode_configuration(name, found.hosts, ignores_port=found.ignores_port, sound=found.sound))
     full = f"{wanted.host}:{wanted.port}"
     hosts = port_hosts(db, client, wanted.port, wanted.bind).hosts
     matching = [h for h in hosts if full in h.domains or wanted.host in h.domains]

@@ -4,6 +4,7 @@ In: names, domains and encoded routes. Out: encoded messages: repeated fields of
 encoded once however many virtual hosts and route configurations hold it.
 """
 
+import weakref
 from collections.abc import Iterable
 
 import msgspec
@@ -19,7 +20,7 @@ _ROUTES, _VIRTUAL_HOSTS = 3, 2
 MAX_DIRECT_RESPONSE = 1048576
 
 
-class VirtualHost(msgspec.Struct, frozen=True, kw_only=True):
+class VirtualHost(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A virtual host before its domains are freed of those that others took."""
 
     name: str
@@ -33,14 +34,23 @@ class VirtualHost(msgspec.Struct, frozen=True, kw_only=True):
     """The domains in lower case, where it is encoded."""
 
 
+_known: weakref.WeakValueDictionary[VirtualHost, VirtualHost] = weakref.WeakValueDictionary()
+"""What is encoded now, by what it was encoded from."""
+
+
 def encoded(host: VirtualHost) -> VirtualHost:
-    """The same, encoded once for all that hold it."""
+    """The same, encoded once for all that hold it or an equal one: a service has the same names in all namespaces but
+    its own."""
+    found = _known.get(host)
+    if found is not None:
+        return found
     if not all(map(is_domain, host.domains)):
         return host
     lowered = _lower(host)
     # As a rule they are, and one tuple is enough.
     lowered = host.domains if lowered == host.domains else lowered
-    return msgspec.structs.replace(host, encoded=encode_virtual_host(host), lowered=lowered)
+    found = _known[host] = msgspec.structs.replace(host, encoded=encode_virtual_host(host), lowered=lowered)
+    return found
 
 
 def with_domains(host: VirtualHost, domains: tuple[str, ...]) -> VirtualHost:

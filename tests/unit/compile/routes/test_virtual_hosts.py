@@ -1,5 +1,7 @@
 """Virtual hosts of one route configuration: every name and domain belongs to one of them."""
 
+import weakref
+
 import pytest
 
 from mizzen.compile.routes.virtual_hosts import (
@@ -50,6 +52,15 @@ def test_what_is_encoded_once_is_encoded_anew_under_other_domains() -> None:
     assert made.encoded == encode_virtual_host(host("a.x:80", "a.x", "a"))
     assert with_domains(made, ("a.x", "a")) is made
     assert encode_virtual_host(with_domains(made, ("a",))) == encode_virtual_host(host("a.x:80", "a"))
+
+
+def test_equal_hosts_are_one_as_long_as_somebody_holds_them() -> None:
+    made = encoded(host("a.x:80", "a.x", "a"))
+    assert encoded(host("a.x:80", "a.x", "a")) is made
+    assert encoded(host("a.x:80", "a.x")) != made
+    known = weakref.ref(made)
+    del made
+    assert known() is None
 
 
 def test_domains_that_envoy_refuses_are_not_taken_for_encoded() -> None:
