@@ -6,8 +6,7 @@ all of them are `Gone`, and a handler that lets it through, from its tasks too, 
 """
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import grpc
@@ -32,16 +31,22 @@ class Transport:
 
     async def begin(self) -> None:
         """Send the headers now; else the first message brings them."""
-        with _lasting():
+        try:
             await self.context.send_initial_metadata(())
+        except grpc.aio.BaseError as error:
+            _tell_gone(error)
+            raise
 
     async def read(self) -> bytes | None:
         """The next message; None when the client sends no more.
 
         That is also how it begins to be gone: a message that is being written then tells whether it is.
         """
-        with _lasting():
+        try:
             data: bytes | None = await self.context.read()
+        except grpc.aio.BaseError as error:
+            _tell_gone(error)
+            raise
         if isinstance(data, bytes):
             return data
         async with self._writing:
@@ -50,24 +55,25 @@ class Transport:
     async def write(self, data: bytes) -> None:
         """Return when gRPC has taken the message, after those that others write."""
         async with self._writing:
-            with _lasting():
+            try:
                 await self.context.write(data)
+            except grpc.aio.BaseError as error:
+                _tell_gone(error)
+                raise
 
     async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
         """End the stream with a reason; the handler has to let through what this raises."""
-        with _lasting():
+        try:
             await self.context.abort(code, details)
+        except grpc.aio.BaseError as error:
+            _tell_gone(error)
+            raise
         raise AssertionError("gRPC's abort returned")
 
 
-@contextlib.contextmanager
-def _lasting() -> Iterator[None]:
-    """Call gRPC, which says in several ways that the stream is over."""
-    try:
-        yield
-    except (grpc.aio.AbortError, grpc.aio.UsageError):
-        raise
-    except grpc.aio.BaseError as error:
+def _tell_gone(error: Exception) -> None:
+    """Raise Gone where an error of gRPC, which says so in several ways, means that the stream is over."""
+    if not isinstance(error, grpc.aio.AbortError | grpc.aio.UsageError):
         raise Gone(str(error)) from error
 
 

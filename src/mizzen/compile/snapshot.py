@@ -122,8 +122,14 @@ _NOWHERE = ClientPlace()
 
 
 def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
+    return endpoints.assignments(db, _endpoint_client(db, proxy), names or frozenset())
+
+
+@query
+def _endpoint_client(db: Engine, proxy: Proxy) -> EndpointClient:
+    """The proxy as its endpoints depend on it, which change far more often than it does."""
     workload, selected = workloads.proxy_workload(db, proxy), proxy_scope(db, proxy)
-    client = EndpointClient(
+    return EndpointClient(
         scope=selected,
         dialect=proxy.dialect,
         is_router=proxy.kind == "router",
@@ -132,7 +138,6 @@ def _endpoints(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:
         node_name=workload.node_name if endpoints.scope_is_node_local(db, selected) else "",
         networks=proxy.requested_networks,
     )
-    return endpoints.assignments(db, client, names or frozenset())
 
 
 def _listeners(db: Engine, proxy: Proxy, names: Names) -> ResourceSet:

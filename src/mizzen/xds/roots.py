@@ -82,6 +82,8 @@ class Followed:
             self._report(error)
             return self._value
         self._failure = ""
+        if value is self._value:
+            return value
         if self._value is not None and value != self._value:
             for follower in self.followers:
                 follower.reached(self.type_url)

@@ -52,22 +52,25 @@ class Stream:
 
     __slots__ = (
         "_closed",
+        "_failure",
         "_followed",
         "_id",
         "_pace",
         "_pending",
         "_proxy",
-        "_receiver",
+        "_reading",
         "_rejections",
         "_roots",
+        "_sender",
         "_session",
         "_spent",
+        "_stopped",
         "_take_health",
         "_throttle",
         "_timer",
         "_unfinished",
         "_unserved",
-        "_wake",
+        "_write",
         "_written",
     )
 
@@ -98,8 +101,14 @@ class Stream:
         """Monotonic time of the last of them."""
         self._timer: asyncio.TimerHandle | None = None
         self._unserved: frozenset[str] = frozenset()
-        self._wake = asyncio.Event()
-        self._receiver: asyncio.Task[None] | None = None
+        self._write: Write | None = None
+        """Where to send, while the stream runs."""
+        self._sender: asyncio.Task[None] | None = None
+        """While there is something to send: most streams say nothing most of the time."""
+        self._failure: Exception | None = None
+        """Why sending has failed."""
+        self._reading: asyncio.Timeout | None = None
+        self._stopped = False
         self._closed = False
 
     async def run(self, read: Read, write: Write, answer_debug: AnswerDebug) -> None:
@@ -107,26 +116,38 @@ class Stream:
 
         Raises Refused for a broken protocol, and Gone if the stream ended in the middle of a response.
         """
+        gone: Gone | None = None
         try:
-            async with asyncio.TaskGroup() as tasks:
-                sender = tasks.create_task(self._send(write), name=f"send {self._id}")
-                receiving = self._receive(read, write, answer_debug)
-                self._receiver = tasks.create_task(receiving, name=f"receive {self._id}")
+            async with asyncio.timeout(None) as self._reading:
                 if self._closed:
-                    self._receiver.cancel()
-                await asyncio.wait((self._receiver,))
-                sender.cancel()
-        except ExceptionGroup as group:
-            failures = [error for error in group.exceptions if not isinstance(error, Gone)]
-            raise (failures or group.exceptions)[0] from None
+                    self._stop_reading()
+                self._write = write
+                self._send_soon()
+                await self._receive(read, write, answer_debug)
+        except Gone as error:
+            gone = error
+        except TimeoutError:
+            if not self._stopped:
+                raise
         finally:
+            self._reading = self._write = None
+            if self._sender is not None:
+                self._sender.cancel()
+                await asyncio.wait((self._sender,))
             self._rejections.forget()
+        # That the stream is gone may be why sending has failed, but not the other way round.
+        if failure := self._failure or gone:
+            raise failure
 
     def close(self) -> None:
         """End the stream, also one that does not run yet."""
         self._closed = True
-        if self._receiver is not None:
-            self._receiver.cancel()
+        self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None and not self._stopped:
+            self._stopped = True
+            self._reading.reschedule(0.0)
 
     # -- the mesh changed -----------------------------------------------------------------------------------------
 
@@ -149,12 +170,12 @@ class Stream:
     def push(self, push: Push) -> None:
         """Send what is due as soon as there is a place."""
         self._pending = push.merge(self._pending)
-        self._wake.set()
+        self._send_soon()
 
     def resend(self) -> None:
         """Send everything again, whether or not the client has it."""
         self._session.ask_again()
-        self._wake.set()
+        self._send_soon()
 
     # -- requests -------------------------------------------------------------------------------------------------
 
@@ -190,7 +211,7 @@ class Stream:
             for type_url in kinds.FOLLOWS:
                 self._follow(type_url)
         if self._session.due or self._session.ready:
-            self._wake.set()
+            self._send_soon()
 
     def _report_rejection(self, request: Request) -> None:
         error = request.rejection.code_name if request.rejection is not None else ""
@@ -270,15 +291,23 @@ class Stream:
 
     # -- responses ------------------------------------------------------------------------------------------------
 
+    def _send_soon(self) -> None:
+        if self._sender is None and self._write is not None:
+            sending = self._send(self._write)
+            self._sender = asyncio.get_running_loop().create_task(sending, name=self._id)
+
     async def _send(self, write: Write) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
+        try:
             while self._session.due or self._session.ready:
                 async with self._throttle.place():
                     await self._send_due(write)
             self._pending = None
             self._watch_clusters(self._session.waiting)
+        except Exception as error:
+            self._failure = error
+            self._stop_reading()
+        finally:
+            self._sender = None
 
     async def _send_due(self, write: Write) -> None:
         push, self._pending = self._pending, None
@@ -321,7 +350,7 @@ class Stream:
     def _stop_waiting(self) -> None:
         self._timer = None
         self._session.stop_waiting()
-        self._wake.set()
+        self._send_soon()
 
     async def _write_response(self, response: Response, write: Write) -> None:
         try:
