@@ -14,7 +14,7 @@ from mizzen.api.networking.traffic_policy import TrafficPolicy
 from mizzen.compile import observed, resource
 from mizzen.compile.assignments import ClientPlace, apply_locality_setting, build_groups, build_localities
 from mizzen.compile.peer_facts import telling
-from mizzen.compile.resource import Resource, ResourceSet, encode_resource
+from mizzen.compile.resource import Resource, ResourceSet, encode_resource, shared_set
 from mizzen.incremental import Engine, attempt, barrier, query
 from mizzen.model import destination_rules, endpoints, mesh, names, policies, scope
 from mizzen.model.destination_rules import RuleId, find_rule, port_policy, rule_id, subset_policy
@@ -59,7 +59,8 @@ def _groups(db: Engine, cluster_names: frozenset[str]) -> tuple[frozenset[str], 
 
 @query
 def _group_assignments(db: Engine, client: EndpointClient, cluster_names: frozenset[str]) -> ResourceSet:
-    return ResourceSet(resource.ENDPOINT, (_of_name(db, client, name) for name in sorted(cluster_names)))
+    found = (_of_name(db, client, name) for name in sorted(cluster_names))
+    return shared_set(ResourceSet(resource.ENDPOINT, found))
 
 
 def _of_name(db: Engine, client: EndpointClient, name: str) -> Resource:

@@ -57,14 +57,6 @@ class Resource:
         return protos.unpack(protos.message_class("google.protobuf.Any").FromString(self.data))
 
 
-_known: weakref.WeakValueDictionary[tuple[str, str], Resource] = weakref.WeakValueDictionary()
-
-
-def shared(resource: Resource) -> Resource:
-    """The one resource for all that equal it, where many are made apart that may be equal."""
-    return _known.setdefault((resource.name, resource.version), resource)
-
-
 def encode_resource(name: str, message: Message) -> Resource:
     """The message as a resource of that name."""
     return Resource(name, protos.encode(protos.pack(message)))
@@ -78,7 +70,7 @@ class ResourceSet:
     over the resources, the same in whatever parts they come.
     """
 
-    __slots__ = ("_by_name", "_joined", "_mark", "_size", "_versions", "type_url", "version")
+    __slots__ = ("__weakref__", "_by_name", "_joined", "_mark", "_size", "_versions", "type_url", "version")
 
     def __init__(self, type_url: str, resources: Iterable[Resource]) -> None:
         """Of two resources with one name the last stays."""
@@ -195,6 +187,20 @@ class ResourceSet:
 
     def __repr__(self) -> str:
         return f"ResourceSet({self.type_url.rpartition('.')[2]}, {len(self)} resources, version={self.version})"
+
+
+_known: weakref.WeakValueDictionary[tuple[str, str], Resource] = weakref.WeakValueDictionary()
+_known_sets: weakref.WeakValueDictionary[tuple[str, str], ResourceSet] = weakref.WeakValueDictionary()
+
+
+def shared(resource: Resource) -> Resource:
+    """The one resource for all that equal it: most of what is made for each namespace is the same for many."""
+    return _known.setdefault((resource.name, resource.version), resource)
+
+
+def shared_set(found: ResourceSet) -> ResourceSet:
+    """The one set for all that equal it, of those that are parts of larger ones."""
+    return _known_sets.setdefault((found.type_url, found.version), found)
 
 
 def _mark(resource: Resource) -> int:

@@ -6,7 +6,7 @@ import weakref
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mizzen.compile.resource import CLUSTER, ENDPOINT, Resource, ResourceSet, shared
+from mizzen.compile.resource import CLUSTER, ENDPOINT, Resource, ResourceSet, shared, shared_set
 
 CONTENTS = st.dictionaries(st.sampled_from("abcdefgh"), st.binary(max_size=1), max_size=8)
 
@@ -96,6 +96,15 @@ def test_equal_resources_are_one_as_long_as_somebody_holds_them() -> None:
     assert shared(Resource("a", b"1")) is made
     others = [shared(Resource("b", b"1")), shared(Resource("a", b"2"))]
     assert [(other.name, other.data) for other in others] == [("b", b"1"), ("a", b"2")]
+    known = weakref.ref(made)
+    del made
+    assert known() is None
+
+
+def test_equal_sets_of_one_type_are_one_as_long_as_somebody_holds_them() -> None:
+    made = shared_set(flat({"a": b"1", "b": b"2"}))
+    assert shared_set(flat({"b": b"2", "a": b"1"})) is made
+    assert shared_set(ResourceSet(ENDPOINT, made)) is not made
     known = weakref.ref(made)
     del made
     assert known() is None

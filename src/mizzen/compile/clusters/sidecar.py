@@ -13,7 +13,7 @@ from mizzen.compile.clusters.inbound import inbound_clusters
 from mizzen.compile.clusters.ingress import Ingress, ingress_clusters
 from mizzen.compile.clusters.outbound import DNS_RESOLUTIONS, mesh_tls, service_clusters
 from mizzen.compile.context import ClientTraits
-from mizzen.compile.resource import Resource, ResourceSet
+from mizzen.compile.resource import Resource, ResourceSet, shared_set
 from mizzen.incremental import Engine, attempt, query
 from mizzen.model import destination_rules, mesh, scope
 from mizzen.model.destination_rules import rule_id
@@ -102,4 +102,4 @@ def _group_clusters(
         by_dns = place if service.resolution in DNS_RESOLUTIONS else ClientPlace()
         built = attempt(service_clusters, db, client, service.id, ports, rule_id(rule), by_dns, sni_routed)
         found.extend(built or ())
-    return ResourceSet(resource.CLUSTER, found)
+    return shared_set(ResourceSet(resource.CLUSTER, found))

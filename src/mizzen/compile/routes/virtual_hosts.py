@@ -20,7 +20,7 @@ _ROUTES, _VIRTUAL_HOSTS = 3, 2
 MAX_DIRECT_RESPONSE = 1048576
 
 
-class VirtualHost(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
+class VirtualHost(msgspec.Struct, frozen=True, kw_only=True, weakref=True, cache_hash=True):
     """A virtual host before its domains are freed of those that others took."""
 
     name: str
@@ -142,7 +142,7 @@ def without_duplicates(hosts: Iterable[VirtualHost]) -> list[VirtualHost]:
     return kept
 
 
-class Part(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True, weakref=True):
     """Some of the virtual hosts of a route configuration, and what tells whether they stand in the way of others."""
 
     hosts: tuple[VirtualHost, ...]
@@ -154,12 +154,20 @@ class Part(msgspec.Struct, frozen=True):
     """Whether Envoy takes every domain, and no host lacks one."""
 
 
+_known_parts: weakref.WeakValueDictionary[tuple[VirtualHost, ...], Part] = weakref.WeakValueDictionary()
+
+
 def part_of(hosts: Iterable[VirtualHost]) -> Part:
-    """These hosts, looked at once for all configurations that hold them."""
+    """These hosts, looked at once for all configurations that hold them or equal ones."""
     listed = tuple(hosts)
+    found = _known_parts.get(listed)
+    if found is not None:
+        return found
     domains = tuple(domain for host in listed for domain in _lower(host))
     full = (name for host in listed for name in _full_names(host) if name not in _lower(host))
-    return Part(listed, domains, tuple(full), all(host.encoded and host.domains for host in listed))
+    sound = all(host.encoded and host.domains for host in listed)
+    found = _known_parts[listed] = Part(listed, domains, tuple(full), sound)
+    return found
 
 
 def join_apart(parts: Iterable[Part]) -> tuple[VirtualHost, ...] | None:

@@ -54,6 +54,15 @@ def test_what_is_encoded_once_is_encoded_anew_under_other_domains() -> None:
     assert encode_virtual_host(with_domains(made, ("a",))) == encode_virtual_host(host("a.x:80", "a"))
 
 
+def test_equal_parts_are_one_as_long_as_somebody_holds_them() -> None:
+    made = part_of([encoded(host("a.x:80", "a.x")), host("b.x:80", "b.x")])
+    assert part_of([encoded(host("a.x:80", "a.x")), host("b.x:80", "b.x")]) is made
+    assert part_of([encoded(host("a.x:80", "a.x"))]) is not made
+    known = weakref.ref(made)
+    del made
+    assert known() is None
+
+
 def test_equal_hosts_are_one_as_long_as_somebody_holds_them() -> None:
     made = encoded(host("a.x:80", "a.x", "a"))
     assert encoded(host("a.x:80", "a.x", "a")) is made
