@@ -71,7 +71,6 @@ def pristine(db: Engine, proxy: Proxy, type_url: str, names: Names) -> ResourceS
     return build(db, proxy, names) if build is not None else ResourceSet(type_url, ())
 
 
-@query
 def proxy_scope(db: Engine, proxy: Proxy) -> ScopeId:
     """The scope of a proxy; gateways see everything their namespace may."""
     if proxy.kind != "sidecar":
@@ -79,7 +78,6 @@ def proxy_scope(db: Engine, proxy: Proxy) -> ScopeId:
     return scope.select_scope(db, proxy.namespace, workloads.proxy_workload(db, proxy).labels)
 
 
-@query
 def rule_labels(db: Engine, proxy: Proxy) -> Labels:
     """The proxy's labels, as far as DestinationRules of its namespace select by them."""
     return destination_rules.selector_labels(db, proxy.namespace, workloads.proxy_workload(db, proxy).labels)

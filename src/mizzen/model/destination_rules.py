@@ -112,7 +112,6 @@ def _exported_rules(
     return tuple(tuple((rule, _audience(db, rule)) for rule in rules) for rules in found if rules)
 
 
-@query
 def selector_labels(db: Engine, namespace: str, labels: Labels) -> Labels:
     """The labels of a client that DestinationRules of its namespace select by; the rest makes no difference."""
     named = _selected_names(db, namespace)

@@ -4,6 +4,7 @@ In: bytes of a DiscoveryRequest or DeltaDiscoveryRequest. Out: `Request`, and th
 What a request means is decided in `session`.
 """
 
+import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -75,7 +76,7 @@ def decode_request(data: bytes, *, delta: bool) -> Received:
     detail = message.error_detail
     rejection = Rejection(code=detail.code, message=detail.message) if message.HasField("error_detail") else None
     request = Request(
-        type_url=message.type_url,
+        type_url=sys.intern(message.type_url),
         nonce=message.response_nonce,
         rejection=rejection,
         names=tuple(message.resource_names_subscribe if delta else message.resource_names),

@@ -151,9 +151,10 @@ class Watch:
         position = self._position(nonce)
         if position is None:
             return False
-        self.accepted = self.in_flight[position].resources
+        answered = self.in_flight[position]
+        self.accepted = answered.resources
         self.in_flight = self.in_flight[position + 1 :]
-        self.acked_nonce = nonce
+        self.acked_nonce = answered.nonce
         if not self.in_flight and not self.owed:
             self.rejection, self.culprits = None, ()
         return True

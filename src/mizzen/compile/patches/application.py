@@ -68,7 +68,6 @@ def extension_configurations(db: Engine, proxy: Proxy, names: frozenset[str]) ->
     )
 
 
-@query
 def proxy_extensions(db: Engine, proxy: Proxy) -> tuple[Extension, ...]:
     """The extensions that are for the proxy, in order."""
     labels = workloads.proxy_workload(db, proxy).labels
