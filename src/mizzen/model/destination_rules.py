@@ -74,7 +74,8 @@ def destination_rule(
     root. A rule of the client's namespace ends the search even when its selector is not for this client.
     `client_labels` matter only to rules with a workload selector: pass `selector_labels`, so that clients share.
     """
-    if _may_cover(db, client_namespace, names.group_of(host)):
+    is_near = service_namespace in ("", client_namespace)
+    if is_near or _may_cover(db, client_namespace, names.group_of(host)):
         own = _own_rules(db, client_namespace, host)
         if own:
             return _fitting(own, client_labels)

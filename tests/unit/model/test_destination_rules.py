@@ -63,6 +63,13 @@ def test_a_rule_for_other_hosts_is_nobodys(written: str) -> None:
     assert applied(db, "cafe") is None
 
 
+def test_a_short_name_means_its_own_namespace_whoever_declares_the_host() -> None:
+    db = Engine()
+    put(db, "shop", "own", "web")
+    assert applied(db, "shop", service="elsewhere") == "shop/own"
+    assert applied(db, "shop", service="") == "shop/own"
+
+
 def test_a_rule_is_for_those_to_whom_it_is_exported() -> None:
     db = Engine()
     put(db, ROOT, "all", HOST)
