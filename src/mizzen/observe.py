@@ -74,7 +74,10 @@ class Counter(prometheus_registry.Collector):
         if len(values) != len(self._labels) or (named and len(named) != len(self._labels)):
             raise ValueError(f"{self.name} has the labels {self._labels}")
         with self._lock:
-            return self._series.setdefault(values, _Count())
+            found = self._series.get(values)
+            if found is None:
+                found = self._series[values] = _Count()
+            return found
 
     def inc(self, amount: float = 1.0) -> None:
         """Count on a counter without labels."""
