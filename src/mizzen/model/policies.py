@@ -115,7 +115,6 @@ def _mode(mtls: MutualTLS | None) -> Mode | None:
 # -- authorization and tokens -------------------------------------------------------------------------------------
 
 
-@query
 def authorization_policies(
     db: Engine, namespace: str, labels: Labels, targets: Targets = ()
 ) -> tuple[AuthorizationPolicy, ...]:
@@ -127,7 +126,6 @@ def authorization_policies(
     return tuple(_applying(db, "AuthorizationPolicy", namespace, labels, targets))
 
 
-@query
 def request_authentications(
     db: Engine, namespace: str, labels: Labels, targets: Targets = ()
 ) -> tuple[RequestAuthentication, ...]:

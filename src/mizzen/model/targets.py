@@ -78,7 +78,6 @@ def _kubernetes_targets(db: Engine, proxy: Proxy) -> Iterator[ServiceTarget]:
             yield from _distinct(service, ((p, _held_port(db, service, p, proxy.ip_addresses)) for p in service.ports))
 
 
-@query
 def selecting_services(db: Engine, namespace: str, labels: Labels) -> tuple[Service, ...]:
     """The Kubernetes services of a namespace whose selector matches these labels."""
     return tuple(
@@ -88,7 +87,6 @@ def selecting_services(db: Engine, namespace: str, labels: Labels) -> tuple[Serv
     )
 
 
-@query
 def _holding_services(db: Engine, namespace: str, addresses: tuple[str, ...], kubernetes: bool) -> tuple[Service, ...]:
     """The services without a Kubernetes selector that have one of the addresses as an endpoint."""
     return tuple(

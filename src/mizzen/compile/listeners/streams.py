@@ -68,7 +68,6 @@ def _stream_services(db: Engine, scope_id: ScopeId, listener: int) -> tuple[Virt
     return tuple(ref for ref in refs if attempt(streams, db, ref) is not None)
 
 
-@query
 def source_labels(db: Engine, scope_id: ScopeId, labels: Labels) -> Labels:
     """Those of a client's labels that TLS and TCP routes ask for; the rest makes no difference."""
     asked = _asked_labels(db, scope_id)
