@@ -4,9 +4,9 @@ Everything is measured on a generated mesh. `targets` (the default) holds a runn
 sidecars against the targets of docs/performance.md; `compile` compiles and changes the mesh in this process; `cases`
 compiles small meshes of one kind each; `cli` runs commands over the mesh as files; `kube` runs a control plane over a
 real API server that has it (`--services 2000 --pods 5` are 10,000 pods); `ondemand` compares two real sidecars of a
-local mesh, of which one knows hosts on demand (docs/on-demand.md, as root). `soak` disturbs a control plane and its
-proxies for `--minutes`; `faults` does what may go wrong around them. Both end with 1 where something is not as it
-should be.
+local mesh, of which one knows hosts on demand (docs/on-demand.md, as root); `floor` is what a bare gRPC server needs
+for the messages of a change. `soak` disturbs a control plane and its proxies for `--minutes`; `faults` does what may go
+wrong around them. Both end with 1 where something is not as it should be.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench import cases, fault_cases, faults, figures, on_demand, plot, soak, targets
+from bench import cases, fault_cases, faults, figures, floor, on_demand, plot, soak, targets
 from bench import cli as cli_bench
 from bench import compile as compile_bench
 from bench import kube as kube_bench
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pods", type=_count, default=2)
     parser.add_argument("--namespaces", type=_count, default=25)
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
-    parser.add_argument("--proxies", type=_count, help="1000 for targets, 500 for soak, 40 for faults")
+    parser.add_argument("--proxies", type=_count, help="1000 for targets and floor, 500 for soak, 40 for faults")
     of_endurance = parser.add_argument_group("soak, faults")
     of_endurance.add_argument("--minutes", type=float, default=20.0)
     of_endurance.add_argument("--seed", type=int, default=1)
@@ -156,6 +156,12 @@ def _cases(options: argparse.Namespace) -> list[cases.Cost]:
     return costs
 
 
+def _floor(options: argparse.Namespace) -> list[floor.Floor]:
+    found = floor.run(options.proxies or 1000, options.repeat)
+    floor.print_table(found)
+    return found
+
+
 def _soak(options: argparse.Namespace) -> soak.Summary:
     summary = soak.run(options.minutes, options.proxies or 500, options.seed)
     soak.print_summary(summary)
@@ -175,6 +181,7 @@ _WAYS: dict[str, Callable[[argparse.Namespace], object]] = {
     "cli": _run_commands,
     "kube": _follow,
     "ondemand": _compare_sidecars,
+    "floor": _floor,
     "soak": _soak,
     "faults": _faults,
 }
