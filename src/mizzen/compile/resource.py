@@ -133,11 +133,7 @@ class ResourceSet:
 
     def get(self, name: str) -> Resource | None:
         """The resource of that name, if it is in the set."""
-        for part in self.parts:
-            found = part._by_name.get(name)
-            if found is not None:
-                return found
-        return None
+        return _find(self.parts, name)
 
     def among(self, names: frozenset[str]) -> Iterator[Resource]:
         """The resources with these names, in no order."""
@@ -148,24 +144,31 @@ class ResourceSet:
     def lacks(self, names: Iterable[str]) -> set[str]:
         """Those of the names that no resource has."""
         left = set(names)
-        for part in self.parts:
+        for part in self.parts if left else ():
             left -= part._by_name.keys() & left
         return left
 
     def upserts_since(self, held: "ResourceSet") -> Iterator[Resource]:
         """The resources that `held` lacks or has in another version, in no order."""
-        shared = set(map(id, held.parts))
-        for part in self.parts:
-            if id(part) not in shared:
-                for resource in part._by_name.values():
-                    before = held.get(resource.name)
-                    if before is not resource and (before is None or before.version != resource.version):
-                        yield resource
+        now, before = self._unshared(held)
+        for part in now:
+            for resource in part._by_name.values():
+                old = _find(before, resource.name)
+                if old is not resource and (old is None or old.version != resource.version):
+                    yield resource
 
     def names_gone_since(self, held: "ResourceSet") -> Iterator[str]:
         """The names that `held` has and this set has not, in no order."""
-        shared = set(map(id, self.parts))
-        yield from self.lacks(name for part in held.parts if id(part) not in shared for name in part._by_name)
+        now, before = self._unshared(held)
+        return (name for part in before for name in part._by_name if _find(now, name) is None)
+
+    def _unshared(self, other: "ResourceSet") -> tuple[list["ResourceSet"], list["ResourceSet"]]:
+        """The parts that only one of the two has: what is in both is in no other part of either."""
+        mine, others = ({id(part): part for part in each.parts} for each in (self, other))
+        return (
+            [part for key, part in mine.items() if key not in others],
+            [part for key, part in others.items() if key not in mine],
+        )
 
     def __iter__(self) -> Iterator[Resource]:
         """Sorted by name."""
@@ -201,6 +204,14 @@ def shared(resource: Resource) -> Resource:
 def shared_set(found: ResourceSet) -> ResourceSet:
     """The one set for all that equal it, of those that are parts of larger ones."""
     return _known_sets.setdefault((found.type_url, found.version), found)
+
+
+def _find(parts: Iterable[ResourceSet], name: str) -> Resource | None:
+    for part in parts:
+        found = part._by_name.get(name)
+        if found is not None:
+            return found
+    return None
 
 
 def _mark(resource: Resource) -> int:
