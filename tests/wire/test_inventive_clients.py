@@ -43,6 +43,16 @@ async def test_codes_of_rejections_that_grpc_does_not_know_are_one():
         assert errors == {"Unknown"}
 
 
+async def test_of_a_rejection_as_long_as_a_request_the_beginning_counts(caplog):
+    async with serve(MESH) as serving, Client(serving.target) as client:
+        await client.subscribe(CLUSTER)
+        await client.nack(await client.read(), "bad a: " + "x" * 3_000_000)
+        await still_served(client)
+    (said,) = (text for record in caplog.records if "ACK ERROR" in (text := record.getMessage()))
+    assert "bad a: xxx" in said
+    assert len(said) < 10_000
+
+
 async def test_versions_that_nobody_has_any_more_go_once_there_are_many():
     async with serve(MESH) as serving:
         for number in range(MANY):

@@ -24,6 +24,8 @@ _NAMES = (
     *("Internal", "Unavailable", "DataLoss", "Unauthenticated"),
 )
 _CODES = dict(enumerate(_NAMES))
+_MOST_TEXT = 8192
+"""Letters of a rejection that are kept, logged and searched for names; Envoy itself says 4096 bytes at most."""
 
 Names = frozenset[str]
 NO_NAMES: Names = frozenset()
@@ -74,7 +76,9 @@ def decode_request(data: bytes, *, delta: bool) -> Received:
     except WireError as broken:
         raise DecodeError(f"not a discovery request: {broken}") from broken
     detail = message.error_detail
-    rejection = Rejection(code=detail.code, message=detail.message) if message.HasField("error_detail") else None
+    rejection = None
+    if message.HasField("error_detail"):
+        rejection = Rejection(code=detail.code, message=detail.message[:_MOST_TEXT])
     request = Request(
         type_url=sys.intern(message.type_url),
         nonce=message.response_nonce,
