@@ -28,7 +28,7 @@ from mizzen.control.options import Address
 from mizzen.sources.kube.access import from_kubeconfig
 
 SYSTEM = "istio-system"
-GRACE = 3.0
+GRACE = 6.0
 OPTIONS = (("grpc.ssl_target_name_override", HOST), *adsclient.CHANNEL_OPTIONS)
 
 
