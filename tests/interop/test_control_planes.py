@@ -70,7 +70,7 @@ def _start_cart(mesh: Mesh, name: str, config: InjectionConfig) -> Workload:
 def _proxies(plane: Plane) -> set[str]:
     """The proxies that a control plane serves now."""
     code, text = plane.get("/debug/syncz", "monitoringAddr")
-    assert code == 200, text
+    assert code == 200, f"{text}\nrunning: {plane.process.is_running}\n{plane.process.log[-4000:]}"
     return set(re.findall(r'"proxy":\s*"([^"]+)"', text))
 
 
