@@ -12,7 +12,7 @@ import gc
 import time
 from collections.abc import Callable
 
-_YOUNG, _MIDDLE, _NEVER = 50_000, 20, 1 << 30
+_YOUNG, _MIDDLE, _NEVER = 50_000, 2, 1 << 30
 """Net new containers for a look at the young, such looks for one at the middle generation, and such for one at all."""
 _SHORTEST_PAUSE = 60.0
 _PART_OF_TIME = 100
