@@ -22,11 +22,8 @@ def words(state: State, entry: Json, cluster: Json, *, http2: bool) -> tuple[str
         config = dump.message(each, "typed_config")
         kind = dump.text(config, "@type")
         name = dump.text(each, "name")
-        if ".set_filter_state." in kind and _texts(config):
-            own = state.override(name, entry)
-            if own is not None and own.get("disabled") is True:
-                return ()
-            return _words(_texts(own) if own else _texts(config), http2=http2)
+        if ".set_filter_state." in kind and (text := _texts(state.override(name, entry) or config)):
+            return _words(text, http2=http2)
         if name == _ISTIO:
             return _by_istio(cluster, config, http2=http2)
     return ()

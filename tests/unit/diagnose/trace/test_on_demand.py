@@ -57,12 +57,24 @@ def on_demand(found: Any) -> list[str]:
     return [value for step in found.steps for fact, value in step.facts if fact == "on demand"]
 
 
+def protocols(found: Any) -> list[str]:
+    return [value for step in found.steps for fact, value in step.facts if fact == "protocols"]
+
+
 def test_a_host_that_is_not_held_would_be_asked_for(objects):
     actual, told = holdings(objects)
     assert not any("server" in name for name in actual.clusters)
     found = trace(objects, world_dumps.complete(actual, told), "http://server/")
     assert (found.outcome, found.status, found.certain) == ("delivered", 200, True)
     assert on_demand(found) == ["not held yet: the request waits until it was asked for"]
+
+
+@pytest.mark.parametrize("hosts", [(), ("80/server",)])
+def test_the_words_of_the_mesh_are_offered_as_by_any_sidecar(objects, hosts):
+    actual, told = holdings(objects, *hosts)
+    found = trace(objects, world_dumps.complete(actual, told), "http://server/")
+    assert protocols(found) == protocols(ask(objects, "http://server/"))
+    assert "istio-http/1.1, istio, http/1.1" in protocols(found)
 
 
 def test_a_host_that_is_held_is_said_to_be(objects):
