@@ -11,6 +11,7 @@ import itertools
 import multiprocessing
 import os
 import resource
+import signal
 import statistics
 import sys
 import time
@@ -105,10 +106,13 @@ def _generators(streams: _Streams) -> Callable[..., Any]:
         turn = asyncio.Event()
         streams.turns.append(turn)
         reading = asyncio.ensure_future(streams.read(context))
+        reading.add_done_callback(lambda _: turn.set())
         try:
             while True:
                 await turn.wait()
                 turn.clear()
+                if reading.done():
+                    return
                 yield streams.message
         finally:
             reading.cancel()
@@ -154,7 +158,7 @@ async def _serve(name: str, count: int, repeat: int) -> Floor:
         taken = _resident_kb() - before
         rounds = [await streams.round() for _ in range(repeat)]
     finally:
-        clients.kill()
+        clients.terminate()  # It ends its streams: gRPC tells of each that is torn off.
         await clients.wait()
         await server.stop(None)
     cpu, seconds = (statistics.median(each) for each in zip(*rounds, strict=True))
@@ -179,17 +183,27 @@ def print_table(found: list[Floor]) -> None:
 
 
 async def _answer(target: str, count: int) -> None:
+    """Until SIGTERM, or the server ends."""
+    calls: list[Any] = []
     async with asyncio.TaskGroup() as tasks:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, lambda: tasks.create_task(_end(calls)))
         for number in range(count):
-            tasks.create_task(_answer_one(target))
+            tasks.create_task(_answer_one(target, calls))
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0.02)
 
 
-async def _answer_one(target: str) -> None:
+async def _end(calls: list[Any]) -> None:
+    for call in calls:
+        await call.done_writing()
+
+
+async def _answer_one(target: str, calls: list[Any]) -> None:
     with contextlib.suppress(grpc.aio.AioRpcError):
         async with grpc.aio.insecure_channel(target, options=_CHANNEL) as channel:
             call: Any = channel.stream_stream(f"/{_SERVICE}/{_METHOD}")()
+            calls.append(call)
             await call.write(_ANSWER)
             while await call.read() is not grpc.aio.EOF:
                 await call.write(_ANSWER)

@@ -29,6 +29,8 @@ GROWTH, SCRATCH = "growth", "scratch"
 ROWS = (CONNECT, *changes.KINDS, NOTHING, RECONNECT, LATENESS, MUTUAL, GROWTH, SCRATCH)
 """Every row, by the name that asks for it."""
 
+_TARGETED = (500, 2, 25, 1000)
+"""Services, pods of each, namespaces and proxies that the targets are for."""
 _PUSHES = ("vs", "dr", "service", "serviceentry", "sidecar")
 """Changes that push enough to hold up the loop."""
 _LATER = 1000
@@ -60,9 +62,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The sizes, in words."""
-        mesh = f"{self.services:,} services, {self.services * self.pods:,} pods, {self.namespaces} namespaces"
-        return f"{mesh}; {self.proxies:,} proxies, dialect {self.dialect}; median of {self.repeat}"
+        """The sizes, in words; other sizes than those of the targets say so."""
+        sizes = (self.services, self.pods, self.namespaces, self.proxies)
+        title = f"{_in_words(*sizes)}, dialect {self.dialect}; median of {self.repeat}"
+        return title if sizes == _TARGETED else f"{title}; targets are for {_in_words(*_TARGETED)}"
+
+
+def _in_words(services: int, pods: int, namespaces: int, proxies: int) -> str:
+    return f"{services:,} services, {services * pods:,} pods, {namespaces} namespaces; {proxies:,} proxies"
 
 
 def measure(plan: Plan) -> Iterator[list[Figure]]:

@@ -39,15 +39,25 @@ def parse_bool_or_auto(text: str) -> bool | None:
 
 def parse_count(text: str) -> int:
     """A whole number from 0 on."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
     if number < 0:
         raise ValueError(f"{text!r} is negative")
     return number
 
 
+def _parse_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+
+
 def parse_rate(text: str) -> float:
     """A finite number from 0 on."""
-    number = float(text)
+    number = _parse_number(text)
     if not 0 <= number < float("inf"):
         raise ValueError(f"{text!r} is not a positive number")
     return number
@@ -55,7 +65,7 @@ def parse_rate(text: str) -> float:
 
 def parse_percentage(text: str) -> float:
     """A number from 0 to 100."""
-    number = float(text)
+    number = _parse_number(text)
     if not 0 <= number <= 100:
         raise ValueError(f"{text!r} is not between 0 and 100")
     return number
@@ -63,7 +73,7 @@ def parse_percentage(text: str) -> float:
 
 def parse_ratio(text: str) -> float:
     """A number from 0 to 1."""
-    number = float(text)
+    number = _parse_number(text)
     if not 0 <= number <= 1:
         raise ValueError(f"{text!r} is not between 0 and 1")
     return number

@@ -32,6 +32,20 @@ def test_what_says_nothing_of_the_kind_is_refused(parse, text):
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("parse", "sentence"),
+    [
+        (words.parse_count, "'some' is not a whole number"),
+        (words.parse_rate, "'some' is not a number"),
+        (words.parse_percentage, "'some' is not a number"),
+        (words.parse_ratio, "'some' is not a number"),
+    ],
+)
+def test_what_is_no_number_is_told_in_words_for_operators(parse, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        parse("some")
+
+
 def test_blanks_and_empty_names_are_left_out():
     assert words.parse_names(" a,, b ,") == ("a", "b")
     assert words.parse_bool_or_auto("AUTO") is None
