@@ -36,17 +36,18 @@ def output_option(*forms: str, default: str) -> Callable[[F], F]:
     )
 
 
+def inherit_namespace(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """The value of a command's own `-n`, else of the root's."""
+    del option
+    root = ctx.find_object(Invocation)
+    return value or (root.namespace if root else "")
+
+
 def namespace_option(function: F) -> F:
     """`-n/--namespace` after the command's name, where istioctl's users put it; the root's holds otherwise."""
-
-    def inherit(ctx: click.Context, option: click.Parameter, value: str) -> str:
-        del option
-        root = ctx.find_object(Invocation)
-        return value or (root.namespace if root else "")
-
-    return click.option("-n", "--namespace", default="", callback=inherit, help="Namespace of names that have none.")(
-        function
-    )
+    return click.option(
+        "-n", "--namespace", default="", callback=inherit_namespace, help="Namespace of names that have none."
+    )(function)
 
 
 def manifests_option(

@@ -28,10 +28,16 @@ def top() -> None:
 )
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Objects that are shown.")
 @options.output_option("table", "json", "yaml", default="table")
-@options.namespace_option
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    callback=options.inherit_namespace,
+    help="Count only what proxies of this namespace were sent.",
+)
 @reach_options
 def pushes(by: str, limit: int, output: str, namespace: str, reach: Reach) -> None:
-    """Show which objects caused how many pushes and bytes, the most expensive first; -n: to proxies of a namespace."""
+    """Show which objects caused how many pushes and bytes, the most expensive first."""
     from mizzen.diagnose import push_costs
 
     reports = [push_costs.read_report(plane.page("pushes"), plane.name) for plane in find_planes(reach)]

@@ -45,6 +45,7 @@ def up(manifests: tuple[str, ...], name: str, no_capture: bool, ports: tuple[str
     arguments += [word for port in ports for word in ("--port", port)]
     state = launcher.detach(arguments, layout, environ)
     click.echo(f"mesh {state.mesh} is running with {len(state.pods)} pods; stop it with `mizzen down {state.mesh}`")
+    click.echo(f"what is wrong with its manifests is told in {launcher.detached_log(layout)}")
     if not state.pods:
         click.echo(describe_emptiness(state.manifests))
     for item in state.published:
