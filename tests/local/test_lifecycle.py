@@ -82,6 +82,9 @@ def test_a_detached_mesh_is_ready_when_the_command_returns(mesh):
     done = mesh.run("up", str(mesh.manifests), "--name", mesh.name, "--detach", seconds=90)
     try:
         assert f"mesh {mesh.name} is running with 1 pods" in done.stdout
+        log = mesh.layout.root.with_name(f"{mesh.name}.log")
+        assert f"is told in {log}\n" in done.stdout
+        assert "control plane ready" in log.read_text()
         assert get(mesh.gateway()).status == 200
     finally:
         mesh.run("down", mesh.name)
