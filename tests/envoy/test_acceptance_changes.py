@@ -39,6 +39,47 @@ def changes_between(before: dict[Key, Any], after: dict[Key, Any]) -> dict[Key, 
     return gone | {key: value for key, value in after.items() if before.get(key) != value}
 
 
+OF_NO_SERVICE = {
+    "apiVersion": "networking.istio.io/v1alpha3",
+    "kind": "EnvoyFilter",
+    "metadata": {"name": "of-no-service", "namespace": "istio-system"},
+    "spec": {
+        "configPatches": [
+            {
+                "applyTo": "CLUSTER",
+                "match": {"context": "SIDECAR_OUTBOUND"},
+                "patch": {
+                    "operation": "ADD",
+                    "value": {
+                        "name": "of-no-service",
+                        "type": "EDS",
+                        "edsClusterConfig": {"edsConfig": {"ads": {}, "resourceApiVersion": "V3"}},
+                    },
+                },
+            }
+        ]
+    },
+}
+
+
+async def test_an_envoy_does_not_wait_for_the_endpoints_of_no_service() -> None:
+    db = golden.engine_of(BASE)
+    identity = golden.node_of(BASE.proxies["front"])
+    identity["metadata"]["MIZZEN_DIALECT"] = "envoy"
+    found = decode_object(OF_NO_SERVICE)
+    with acceptance_envoy.room() as root:
+        async with (
+            acceptance_control.serve(db, root / acceptance_envoy.XDS, root / acceptance_envoy.SDS) as control,
+            acceptance_envoy.running(root, identity, BASE.objects) as envoy,
+        ):
+            assert not await acceptance_verdict.faults_now(envoy, control)
+            await control.change({found.key: found.object})
+            assert not await acceptance_verdict.faults_now(envoy, control)
+            stats = await envoy.stats()
+            assert stats["cluster_manager.warming_clusters"] == 0
+            assert "of-no-service::default_priority" in await envoy.get("/clusters")
+
+
 @pytest.mark.parametrize("name", ["front", "cart", "payments", "ledger", "ingress", "egress"])
 async def test_an_envoy_takes_every_change_from_case_to_case(name: str) -> None:
     cases = [*cases_of(name), BASE]

@@ -9,15 +9,19 @@ from collections import deque
 from typing import Any
 
 from mizzen import protos
+from mizzen.compile.endpoints import unknown_assignments
 from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceSet
 from mizzen.xds import kinds
+from mizzen.xds.delta import DeltaSession
 from mizzen.xds.requests import Rejection, Request
 from mizzen.xds.responses import Responses
-from mizzen.xds.session import DeltaSession, Session, SotwSession
+from mizzen.xds.session import Session
+from mizzen.xds.sotw import SotwSession
 from mizzen.xds.watch import Watch
 
 _discovery = protos.package("envoy.service.discovery.v3")
 _any = protos.package("google.protobuf").Any
+_assignment = protos.package("envoy.config.endpoint.v3").ClusterLoadAssignment
 
 TYPES = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
 SENTINEL = "sentinel"
@@ -27,6 +31,14 @@ SENTINEL = "sentinel"
 def resource(type_url: str, name: str, content: str) -> Resource:
     """A resource that says its name and content; what it means does not matter to a session."""
     return Resource(name, protos.encode(_any(type_url=type_url, value=f"{name}={content}".encode())))
+
+
+def read_resource(packed: Any) -> tuple[str, str]:
+    """Its name and content, which is empty of endpoints that only say that their cluster is unknown."""
+    if b"=" in packed.value:
+        name, content = packed.value.decode().split("=")
+        return name, content
+    return _assignment.FromString(packed.value).cluster_name, ""
 
 
 class Mesh:
@@ -186,6 +198,13 @@ class Pair:
         everything = self.wildcard[type_url]
         return {n: r.version for n, r in wanted.items() if everything or n in self.names[type_url]}
 
+    def goal(self, watch: Watch) -> ResourceSet:
+        """What the server means the client to hold: where absence cannot be told, that there are no endpoints."""
+        found = self.mesh.answer(watch)
+        if self.delta or watch.type_url != ENDPOINT:
+            return found
+        return ResourceSet.join(ENDPOINT, (found, unknown_assignments(found.lacks(watch.names))))
+
     def shown(self, type_url: str) -> dict[str, str]:
         """What it holds. State of the world cannot tell that a named resource is gone: only what it wants counts."""
         held = self.held[type_url]
@@ -202,7 +221,7 @@ class Said:
         self.type_url: str = message.type_url
         self.nonce: str = message.nonce
         packed = [r.resource for r in message.resources] if delta else message.resources
-        self.contents = dict(a.value.decode().split("=") for a in packed)
+        self.contents = dict(map(read_resource, packed))
         self.removed = list(message.removed_resources) if delta else []
 
     def __repr__(self) -> str:

@@ -1,8 +1,7 @@
 """Endpoints (EDS): the load assignment of each cluster that a proxy asks for.
 
-In: cluster names, the client's scope and place. Out: one ClusterLoadAssignment for each name; an unknown one is
-answered empty, since Envoy waits for an answer. Golden cases: golden base, networking/endpoint-states,
-networking/se-*, gateway/auto-passthrough.
+In: cluster names, the client's scope and place. Out: one ClusterLoadAssignment for each name of a service in scope.
+Golden cases: golden base, networking/endpoint-states, networking/se-*, gateway/auto-passthrough.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +42,7 @@ class EndpointClient(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True)
 
 @query
 def assignments(db: Engine, client: EndpointClient, cluster_names: frozenset[str]) -> ResourceSet:
-    """The load assignments of these clusters."""
+    """The load assignments of these clusters, those of no service left out."""
     groups = _groups(db, cluster_names)
     return ResourceSet.join(resource.ENDPOINT, (_group_assignments(db, client, group) for group in groups))
 
@@ -60,15 +59,20 @@ def _groups(db: Engine, cluster_names: frozenset[str]) -> tuple[frozenset[str], 
 @query
 def _group_assignments(db: Engine, client: EndpointClient, cluster_names: frozenset[str]) -> ResourceSet:
     found = (_of_name(db, client, name) for name in sorted(cluster_names))
-    return shared_set(ResourceSet(resource.ENDPOINT, found))
+    return shared_set(ResourceSet(resource.ENDPOINT, (each for each in found if each is not None)))
 
 
-def _of_name(db: Engine, client: EndpointClient, name: str) -> Resource:
+def unknown_assignments(cluster_names: Iterable[str]) -> ResourceSet:
+    """What is answered for clusters of no service where an absence cannot be told: assignments without endpoints."""
+    return ResourceSet(resource.ENDPOINT, map(_empty, sorted(cluster_names)))
+
+
+def _of_name(db: Engine, client: EndpointClient, name: str) -> Resource | None:
     key = names.parse_subset_key(name)
     found = scope.scoped_service(db, client.scope, key.host) if key is not None else None
     port = found.port(key.port) if found is not None and key is not None else None
     if key is None or found is None or port is None:
-        return _empty(name)
+        return None
     rule = destination_rules.destination_rule(
         db, client.scope.namespace, found.host, found.namespace, client.rule_labels
     )

@@ -23,6 +23,7 @@ from mizzen.transport import Transport
 from mizzen.xds import identity, kinds, metrics
 from mizzen.xds.admission import Admission
 from mizzen.xds.debugging import Console, DebugAnswers, NoConsole
+from mizzen.xds.delta import DeltaSession
 from mizzen.xds.generator import Generator
 from mizzen.xds.identity import Authenticator, Credentials, Refused
 from mizzen.xds.pace import Pace
@@ -31,7 +32,7 @@ from mizzen.xds.registration import NoRegistrar, Registrar, read_health
 from mizzen.xds.requests import Received, Request, decode_request
 from mizzen.xds.responses import Responses
 from mizzen.xds.roots import Roots
-from mizzen.xds.session import DeltaSession, SotwSession
+from mizzen.xds.sotw import SotwSession
 from mizzen.xds.status import Connection, Connections
 from mizzen.xds.stream import Stream
 

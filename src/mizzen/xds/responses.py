@@ -21,14 +21,14 @@ _RESOURCE_VERSION, _RESOURCE_DATA, _RESOURCE_NAME = (number << 3 | 2 for number 
 _LARGE = 4096
 """Bytes of a resource on average, from which on to keep another copy costs more than it saves."""
 
-_RESOURCE_BYTES, _NAME_BYTES = 300, 50
-"""About what an object weighs besides its data: a resource with its name and place, a name in a set."""
+_RESOURCE_BYTES, _NAME_BYTES = 300, 100
+"""About what an object weighs besides its data: a resource with its name and place, a name in a set and encoded."""
 
 
 class Difference:
     """The resources to send and the names to take away; what neither names stays as it is."""
 
-    __slots__ = ("_additions", "removed", "upserts", "version")
+    __slots__ = ("_additions", "_told", "removed", "upserts", "version")
 
     def __init__(self, version: str, upserts: ResourceSet, removed: tuple[str, ...] = ()) -> None:
         self.version = version
@@ -36,6 +36,7 @@ class Difference:
         self.upserts = upserts
         self.removed = removed
         self._additions: Difference | None = None
+        self._told: bytes | None = None
 
     @property
     def type_url(self) -> str:
@@ -53,6 +54,13 @@ class Difference:
         if self._additions is None:
             self._additions = Difference(self.version, self.upserts) if self.removed else self
         return self._additions
+
+    @property
+    def told(self) -> bytes:
+        """Its removals as the fields of a DeltaDiscoveryResponse."""
+        if self._told is None:
+            self._told = b"".join(_field(_REMOVED, name.encode()) for name in self.removed)
+        return self._told
 
     def __bool__(self) -> bool:
         return bool(self.upserts or self.removed)
@@ -204,8 +212,7 @@ class Responses:
 
     def delta(self, difference: Difference, nonce: str) -> bytes:
         """The difference as a DeltaDiscoveryResponse; an empty nonce takes no bytes."""
-        removed = (_field(_REMOVED, name.encode()) for name in difference.removed)
-        return b"".join((*self._message(difference, nonce, _encode_versioned), *removed))
+        return b"".join((*self._message(difference, nonce, _encode_versioned), difference.told))
 
     def sotw(self, difference: Difference, nonce: str) -> bytes:
         """The difference's resources as a DiscoveryResponse."""

@@ -8,7 +8,8 @@ ACK, and only where clusters are new: a request to a cluster that still warms fa
 cluster that is not ACKed yet: an Envoy that is told of it while the first one waits for a secret, and of that secret
 right after, takes the second for the first, and crashes once that is complete. The owner bounds both waits.
 
-Fetching resources, encoding them and moving bytes are elsewhere (`roots`, `responses`, `stream`).
+The variants are in `delta` and `sotw`. Fetching resources, encoding them and moving bytes are elsewhere (`roots`,
+`responses`, `stream`).
 """
 
 import abc
@@ -16,13 +17,14 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE, VIRTUAL_HOST, ResourceSet
-from mizzen.xds import kinds, on_demand
-from mizzen.xds.requests import NO_NAMES, Names, Request, intern_names, intern_versions
+from mizzen.compile.resource import CLUSTER, ENDPOINT, ResourceSet
+from mizzen.xds import kinds
+from mizzen.xds.requests import NO_NAMES, Names, Request
 from mizzen.xds.responses import Difference, Responses
 from mizzen.xds.watch import Asks, Sent, Watch
 
-_EVERYTHING = frozenset(("*",))
+EVERYTHING = frozenset(("*",))
+"""The name by which a client asks for all resources of a type."""
 
 
 class Outcome(enum.Enum):
@@ -55,7 +57,7 @@ class _Step(NamedTuple):
     target: ResourceSet
 
 
-class _Leaving(NamedTuple):
+class Leaving(NamedTuple):
     """A removal that waits for the end of the plan."""
 
     target: ResourceSet
@@ -78,7 +80,7 @@ class Session(abc.ABC):
         self._token = token
         self._count = 0
         self._steps: dict[str, _Step] = {}
-        self._leaving: dict[str, _Leaving] = {}
+        self._leaving: dict[str, Leaving] = {}
         self._new_clusters = ""
         """Nonce of the response that brought the client clusters it did not have; empty when that is of no interest."""
         self._settled: ResourceSet | None = None
@@ -220,7 +222,7 @@ class Session(abc.ABC):
         """The response, if any, towards `target`; with `hold` its removals are left for the end of the plan."""
 
     @abc.abstractmethod
-    def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
+    def _remove(self, watch: Watch, leaving: Leaving, now: float) -> Response | None:
         """The response that tells removals which were left for the end."""
 
     @abc.abstractmethod
@@ -253,189 +255,3 @@ class Session(abc.ABC):
 
     def _next_nonce(self) -> str:
         return f"{self._token}{self._count + 1}"
-
-
-class DeltaSession(Session):
-    """Delta: only what differs is said, and removals by name."""
-
-    delta = True
-
-    def _receive(self, watch: Watch | None, request: Request) -> Outcome:
-        if watch is None:
-            self._open(request)
-            return Outcome.SUBSCRIBED
-        outcome = Outcome.SUBSCRIBED
-        if request.nonce:
-            outcome = Outcome.ACKED if watch.acknowledge(request.nonce) else Outcome.EXPIRED
-        self._resubscribe(watch, request)
-        return outcome
-
-    def _rejected(self, watch: Watch, request: Request) -> None:
-        self._resubscribe(watch, request)
-
-    def _open(self, request: Request) -> None:
-        """First request of a type: a new subscription, or that of a client that comes back.
-
-        Names are always answered, even in the version that the client says it holds: Envoy may hold them no longer.
-        """
-        named = frozenset(request.names) - _EVERYTHING
-        nothing_said = not request.names and not request.unsubscribe
-        everything = "*" in request.names or (nothing_said and request.type_url not in kinds.EXPLICIT)
-        names = intern_names(named if everything else {*named, *request.initial_versions})
-        watch = self.watches[request.type_url] = Watch(request.type_url, wildcard=everything, names=names)
-        watch.asked = names if len(names) == len(named) else intern_names(named)
-        held = request.initial_versions
-        if not everything:
-            # What is named is answered anyway; only the rest is compared.
-            held = {name: version for name, version in held.items() if name not in named}
-        watch.held = intern_versions(held) if held else None
-        watch.must_answer = everything and not request.initial_versions
-        self.due.add(request.type_url)
-        if self._on_demand:
-            self.due.update(on_demand.follow(self.watches, watch, request))
-
-    def _resubscribe(self, watch: Watch, request: Request) -> None:
-        if not request.names and not request.unsubscribe:
-            return
-        added, gone = frozenset(request.names), frozenset(request.unsubscribe)
-        if "*" in added:
-            watch.ask_for_everything()
-        elif "*" in gone:
-            watch.wildcard = False
-        added, gone = added - _EVERYTHING, (gone & watch.names) - added
-        watch.names = intern_names((watch.names | added) - gone)
-        watch.forget_names(gone)
-        # Whoever holds everything cannot know whether a name it gave up is still part of that.
-        asked = added | gone if watch.wildcard else added
-        watch.asked = watch.asked | asked if watch.asked else intern_names(asked)
-        self.due.add(watch.type_url)
-        if self._on_demand:
-            self.due.update(on_demand.follow(self.watches, watch, request))
-
-    def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
-        # A request may wait for a virtual host: one that was rejected does not take it along.
-        apart = watch.type_url == VIRTUAL_HOST and watch.asked
-        extra = watch.asked | watch.owed if watch.owed and not apart else watch.asked
-        late = self._leaving.pop(watch.type_url, None)
-        if late is not None:
-            extra = extra | late.names
-        scope = self._scope(watch)
-        if watch.held is not None and watch.sent is None:
-            difference = self._responses.since(watch.held, target, scope, extra)
-        else:
-            difference = self._responses.difference(watch.sent, target, scope, extra)
-        if hold and difference.removed:
-            self._leaving[watch.type_url] = _Leaving(target, frozenset(difference.removed))
-            difference = difference.additions
-        if not difference and not watch.must_answer:
-            watch.settle(target)
-            return None
-        watch.asked, watch.owed = NO_NAMES, watch.owed - extra if apart else NO_NAMES
-        watch.held = None
-        if watch.type_url == CLUSTER:
-            self._note_clusters(watch, difference.upserts)
-        elif watch.type_url == ROUTE and self._on_demand:
-            self._note_routes(difference.upserts)
-        return self._send(watch, target, difference, now)
-
-    def _note_routes(self, routes: ResourceSet) -> None:
-        hosts = self.watches.get(VIRTUAL_HOST)
-        if hosts is not None:
-            on_demand.ask_for_hosts(hosts, routes)
-            if VIRTUAL_HOST not in self._steps:
-                self.due.add(VIRTUAL_HOST)
-
-    def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
-        scope = self._scope(watch)
-        difference = self._responses.difference(leaving.target, leaving.target, scope, leaving.names)
-        if not difference:
-            return None
-        return self._send(watch, leaving.target, difference, now)
-
-    def _encode(self, difference: Difference, nonce: str) -> bytes:
-        return self._responses.delta(difference, nonce)
-
-    def _scope(self, watch: Watch) -> Names | None:
-        """The names whose absence is told; None for all."""
-        if watch.type_url in kinds.NEVER_REMOVED:
-            return watch.asked
-        return None if watch.wildcard else watch.names
-
-
-class SotwSession(Session):
-    """State of the world: a client's list of names replaces the one before.
-
-    Clusters and listeners (all types but the explicit ones) are always sent as a whole, and what is absent is gone. Of
-    the explicit types only what differs is sent, and an absence cannot be told.
-    """
-
-    def _receive(self, watch: Watch | None, request: Request) -> Outcome:
-        if not request.names and request.type_url in kinds.EXPLICIT:
-            self.watches.pop(request.type_url, None)
-            self.due.discard(request.type_url)
-            return Outcome.UNSUBSCRIBED
-        if watch is None or not request.nonce:
-            self._open(request)
-            return Outcome.SUBSCRIBED
-        watch.acknowledge(request.nonce)
-        if request.nonce != watch.nonce:
-            return Outcome.EXPIRED
-        self._resubscribe(watch, request)
-        return Outcome.ACKED
-
-    def _open(self, request: Request) -> None:
-        names = intern_names(frozenset(request.names) - _EVERYTHING)
-        everything = "*" in request.names or not request.names
-        watch = Watch(request.type_url, wildcard=everything, names=names, whole=request.type_url not in kinds.EXPLICIT)
-        watch.asked = names
-        watch.must_answer = True
-        self.watches[request.type_url] = watch
-        self.due.add(request.type_url)
-
-    def _resubscribe(self, watch: Watch, request: Request) -> None:
-        names = intern_names(frozenset(request.names) - _EVERYTHING)
-        everything = "*" in request.names or not (names or watch.named)
-        if everything == watch.wildcard and names == watch.names:
-            return
-        added = names - watch.names
-        watch.forget_names(watch.names - names)
-        watch.asked = watch.asked | added if watch.asked else intern_names(added)
-        watch.must_answer = watch.whole
-        watch.wildcard, watch.names, watch.named = everything, names, watch.named or bool(names)
-        self.due.add(watch.type_url)
-
-    def _update(self, watch: Watch, target: ResourceSet, hold: bool, now: float) -> Response | None:
-        if not watch.whole:
-            return self._update_some(watch, target, now)
-        goal = target
-        self._leaving.pop(watch.type_url, None)
-        if hold and watch.sent is not None:
-            goal = self._responses.union(target, watch.sent)
-            if goal.version != target.version:
-                self._leaving[watch.type_url] = _Leaving(target, NO_NAMES)
-        if watch.sent == goal and not watch.must_answer:
-            watch.settle(goal)
-            return None
-        watch.asked = NO_NAMES
-        if watch.type_url == CLUSTER:
-            self._note_clusters(watch, self._responses.difference(watch.sent, goal, NO_NAMES).upserts)
-        return self._send_all(watch, goal, now)
-
-    def _update_some(self, watch: Watch, target: ResourceSet, now: float) -> Response | None:
-        extra = watch.asked | watch.owed if watch.owed else watch.asked
-        difference = self._responses.difference(watch.sent, target, NO_NAMES, extra)
-        watch.must_answer = False
-        if not difference.upserts:
-            watch.settle(target)
-            return None
-        watch.asked = watch.owed = NO_NAMES
-        return self._send(watch, target, difference, now)
-
-    def _remove(self, watch: Watch, leaving: _Leaving, now: float) -> Response | None:
-        return self._send_all(watch, leaving.target, now) if watch.sent != leaving.target else None
-
-    def _send_all(self, watch: Watch, target: ResourceSet, now: float) -> Response:
-        return self._send(watch, target, self._responses.difference(None, target, NO_NAMES), now)
-
-    def _encode(self, difference: Difference, nonce: str) -> bytes:
-        return self._responses.sotw(difference, nonce)

@@ -4,9 +4,11 @@ import pytest
 from ads_model import SENTINEL, TYPES, Mesh, Said, say_due
 
 from mizzen.compile.resource import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE
+from mizzen.xds.delta import DeltaSession
 from mizzen.xds.requests import Rejection, Request
 from mizzen.xds.responses import Responses
-from mizzen.xds.session import DeltaSession, Outcome, Session, SotwSession
+from mizzen.xds.session import Outcome, Session
+from mizzen.xds.sotw import SotwSession
 from mizzen.xds.watch import State
 
 NO = Rejection(code=13, message="resource b is bad")
@@ -267,7 +269,36 @@ def test_what_is_used_goes_first_and_leaves_last(mesh, make):
     if session.delta:
         assert said == ["cds c", "lds c -b", "rds -b", "cds -b", "eds -b"]
     else:
-        assert said == ["cds a b c sentinel", "lds a c sentinel", "cds a c sentinel"]
+        assert said == ["cds a b c sentinel", "lds a c sentinel", "cds a c sentinel", "eds b"]
+
+
+@pytest.mark.parametrize("make", [DeltaSession, SotwSession])
+def test_whoever_asks_for_endpoints_of_no_service_is_told_once_that_there_are_none(mesh, make):
+    session = make(Responses(), TYPES, "t/")
+    settled(session, mesh)
+    ask(
+        session,
+        ENDPOINT,
+        "none",
+        *(() if session.delta else ("a", "b", SENTINEL)),
+        nonce=session.watches[ENDPOINT].nonce,
+    )
+    [told] = say_due(session, mesh)
+    assert told.short == ("eds -none" if session.delta else "eds none")
+    assert told.contents == ({} if session.delta else {"none": ""})
+    ack(session, told, *(() if session.delta else session.watches[ENDPOINT].names))
+    assert change(session, mesh, ENDPOINT, a="1") == ["eds a"]
+
+
+def test_in_state_of_the_world_endpoints_go_when_nothing_leads_to_them_any_more(mesh):
+    session = SotwSession(Responses(), TYPES, "t/")
+    settled(session, mesh)
+    mesh.set(ENDPOINT, "b", None)
+    mesh.set(LISTENER, "b", None)
+    session.mark(TYPES)
+    first, second = say_due(session, mesh)
+    assert (first.short, second.short) == ("lds a sentinel", "eds b")
+    assert second.contents == {"b": ""}
 
 
 @pytest.mark.parametrize("make", [DeltaSession, SotwSession])

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST, ResourceSet
+from mizzen.xds.delta import DeltaSession
 from mizzen.xds.requests import Rejection, Request
 from mizzen.xds.responses import Responses
-from mizzen.xds.session import DeltaSession
 from mizzen.xds.watch import Watch
 
 TYPES = (CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST)

@@ -101,7 +101,7 @@ def check(pair: Pair) -> None:
         assert pair.shown(type_url) == pair.expected(type_url)
     for watch in filter(lambda w: w.asks, pair.session.watches.values()):
         assert watch.state is State.SYNCED, watch.type_url
-        assert watch.accepted == watch.sent == pair.mesh.answer(watch)
+        assert watch.accepted == watch.sent == pair.goal(watch)
         assert (watch.in_flight, watch.owed, watch.asked) == ((), frozenset(), frozenset())
 
 

@@ -5,9 +5,9 @@ from ads_model import SENTINEL, TYPES, Mesh, say_due
 
 from mizzen.compile.resource import CLUSTER, LISTENER, ROUTE
 from mizzen.model.proxy import parse_node
+from mizzen.xds.delta import DeltaSession
 from mizzen.xds.requests import Rejection, Request
 from mizzen.xds.responses import Responses
-from mizzen.xds.session import DeltaSession
 from mizzen.xds.status import Connection, Connections, Event
 from mizzen.xds.watch import State
 

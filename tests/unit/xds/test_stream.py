@@ -15,13 +15,13 @@ from mizzen.model.proxy import Proxy
 from mizzen.observe import REGISTRY
 from mizzen.transport import Gone
 from mizzen.xds import metrics
+from mizzen.xds.delta import DeltaSession
 from mizzen.xds.identity import Refused
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import Throttle
 from mizzen.xds.requests import Request
 from mizzen.xds.responses import Responses
 from mizzen.xds.roots import Push, Roots
-from mizzen.xds.session import DeltaSession
 from mizzen.xds.stream import Stream
 
 _discovery = protos.package("envoy.service.discovery.v3")
