@@ -6,8 +6,17 @@ import signal
 import hypothesis
 import pytest
 
-# Machines are shared: how long an example takes says nothing. Databases of past examples would make runs differ.
-hypothesis.settings.register_profile("mizzen", deadline=None, database=None)
+FULL = os.environ.get("FULL") == "1"
+
+# Machines are shared: how long an example takes says nothing. An ordinary run says of one commit always the same: only
+# long runs look for new examples, and what they find becomes an example that is written down.
+hypothesis.settings.register_profile(
+    "mizzen",
+    deadline=None,
+    database=None,
+    derandomize=not FULL,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("mizzen")
 
 # A run in the background is started with SIGINT ignored, and all that it starts would be.
@@ -16,7 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests marked `slow` to runs with FULL=1."""
-    if os.environ.get("FULL") == "1":
+    if FULL:
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
     if slow:
