@@ -10,6 +10,7 @@ wrong around them. Both end with 1 where something is not as it should be.
 """
 
 import argparse
+import math
 import pathlib
 import signal
 import sys
@@ -44,17 +45,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--services", type=_count, default=500)
     parser.add_argument("--pods", type=_count, default=2)
     parser.add_argument("--namespaces", type=_count, default=25)
-    parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
+    parser.add_argument("--json", type=_file, help="also write the figures here")
     parser.add_argument("--proxies", type=_count, help="1000 for targets and floor, 500 for soak, 40 for faults")
     of_endurance = parser.add_argument_group("soak, faults")
-    of_endurance.add_argument("--minutes", type=float, default=20.0)
+    of_endurance.add_argument("--minutes", type=_minutes, default=20.0)
     of_endurance.add_argument("--seed", type=int, default=1)
     of_endurance.add_argument("--only", action="append", metavar="FAULT", help="this fault; may be repeated")
     of_targets = parser.add_argument_group("targets")
     of_targets.add_argument("--at-once", type=_count, default=20, help="proxies that wait for a first config together")
     of_targets.add_argument("--dialect", choices=["istio", "envoy"], default="istio")
     of_targets.add_argument("--rows", default=",".join(targets.ROWS), help="of %(default)s")
-    of_targets.add_argument("--plot", type=pathlib.Path, metavar="FILE.svg", help="draw figures and targets")
+    of_targets.add_argument("--plot", type=_file, metavar="FILE.svg", help="draw figures and targets")
     of_targets.add_argument("--against", metavar="HOST:PORT", help="another control plane, for the same work")
     of_targets.add_argument("--pid", type=int, help="its process")
     of_targets.add_argument("--against-folder", type=pathlib.Path, help="the folder of objects that it watches")
@@ -72,6 +73,20 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return number
+
+
+def _minutes(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+    return number
+
+
+def _file(text: str) -> pathlib.Path:
+    path = pathlib.Path(text)
+    if not path.parent.is_dir():  # Better now than after the measurement.
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
+    return path
 
 
 def _targets(options: argparse.Namespace) -> list[figures.Figure]:

@@ -78,3 +78,19 @@ def test_a_control_plane_that_does_not_start_is_told_with_its_log(tmp_path: path
         serving.serve(tmp_path / "config", tmp_path / "state", None, "--no-such-option"),
     ):
         raise AssertionError("never reached")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--json", "/missing/figures.json"], "there is no folder /missing"),
+        (["--plot", "/missing/figures.svg"], "there is no folder /missing"),
+        (["soak", "--minutes", "0"], "0 is no time to wait"),
+        (["soak", "--minutes", "nan"], "nan is no time to wait"),
+        (["--proxies", "0"], "0 is less than 1"),
+    ],
+)
+def test_what_cannot_be_measured_or_kept_is_refused_before_anything_starts(words, told):
+    done = subprocess.run([sys.executable, "-m", "bench", *words], check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert told in done.stderr
