@@ -5,7 +5,7 @@ pairs that are alike, or JSON with every pair. The exit code is 1 where some con
 cannot be read in full.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -44,15 +44,38 @@ def tls_check(
         raise click.UsageError("give SRC and DST, or --all", click.get_current_context())
     with offline.collector_off():
         world = trace_worlds.find_world(paths, mesh, dialect)
-        found = _everything(world) if everything else _pair(world, source, target)
-        _print(found, output, in_full=not everything)
-    return 1 if any(check.conflicts for check in found) else 0
+        conflict = _everything(world, output) if everything else _one(world, source, target, output)
+    return 1 if conflict else 0
 
 
-def _everything(world: "World") -> list["Check"]:
-    from mizzen.diagnose.tls_checks import matrix
+def _everything(world: "World", output: str) -> bool:
+    """Print all pairs; whether some of them is a conflict."""
+    from mizzen.cli import render
+    from mizzen.diagnose.tls_checks import matrix, report
 
-    return list(matrix.check_all(world))
+    found = list(matrix.check_all(world))
+    if output == "json":
+        _print_json(check for group in found for check in group.checks())
+    else:
+        click.echo(render.render_table(report.build_table(matrix.group(found))), nl=False)
+        counts = report.count(found)
+        listed = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+        click.echo(f"\n{sum(counts.values())} pairs: {listed}")
+    return any(group.first.conflicts for group in found)
+
+
+def _one(world: "World", source: str, target: str, output: str) -> bool:
+    """Print one pair, or the ports of one; whether some of them is a conflict."""
+    from mizzen.diagnose.tls_checks import report
+
+    found = _pair(world, source, target)
+    if output == "json":
+        _print_json(found)
+    else:
+        for check in found:
+            for line in report.describe(check):
+                click.echo(line)
+    return any(check.conflicts for check in found)
 
 
 def _pair(world: "World", source: str, target: str) -> list["Check"]:
@@ -84,17 +107,8 @@ def _ports(world: "World", namespace: str, target: str) -> Iterator[Pair]:
     raise MizzenError(f"there is no Service {host}")
 
 
-def _print(found: list["Check"], output: str, *, in_full: bool) -> None:
+def _print_json(found: Iterable["Check"]) -> None:
     from mizzen.cli import render
-    from mizzen.diagnose.tls_checks import matrix, report
+    from mizzen.diagnose.tls_checks import report
 
-    if output == "json":
-        click.echo(render.render_json([report.to_json(check) for check in found], indent=2), nl=False)
-    elif in_full:
-        for check in found:
-            for line in report.describe(check):
-                click.echo(line)
-    else:
-        click.echo(render.render_table(report.build_table(matrix.group(found))), nl=False)
-        counts = ", ".join(f"{number} {verdict}" for verdict, number in report.count(found).items())
-        click.echo(f"\n{len(found)} pairs: {counts}")
+    click.echo(render.render_json([report.to_json(check) for check in found], indent=2), nl=False)

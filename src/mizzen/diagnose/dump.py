@@ -76,16 +76,16 @@ def field(message: Json, *path: str) -> Any:
     """The value at a path of snake_case field names, in either spelling; None where a step is absent."""
     value: Any = message
     for name in path:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):  # What JSON has is told fast: a walk asks often.
             return None
-        value = value.get(name, value.get(camel(name)))
+        value = value[name] if name in value else value.get(camel(name))
     return value
 
 
 def message(parent: Json, *path: str) -> Json:
     """The sub-message at the path; empty where it is absent or something else."""
     value = field(parent, *path)
-    return value if isinstance(value, Mapping) else _MISSING
+    return value if type(value) is dict or isinstance(value, Mapping) else _MISSING
 
 
 def text(parent: Json, *path: str) -> str:
@@ -107,7 +107,7 @@ def number(parent: Json, *path: str) -> int:
 def items(parent: Json, *path: str) -> Iterator[Json]:
     """The sub-messages of a repeated field."""
     value = field(parent, *path)
-    return (v for v in value if isinstance(v, Mapping)) if isinstance(value, list) else iter(())
+    return (v for v in value if type(v) is dict or isinstance(v, Mapping)) if isinstance(value, list) else iter(())
 
 
 def texts(parent: Json, *path: str) -> list[str]:

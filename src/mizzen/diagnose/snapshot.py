@@ -58,8 +58,12 @@ def take_snapshot(db: Engine, proxy: Proxy) -> Snapshot:
 
 def print_set(found: Iterable[resource.Resource]) -> Printed:
     """Resources by name as protobuf JSON."""
-    packed = protos.message_class("google.protobuf.Any")
-    return {each.name: printing.print_any(packed.FromString(each.data)) for each in found}
+    return {each.name: print_resource(each) for each in found}
+
+
+def print_resource(found: resource.Resource) -> dict[str, Any]:
+    """One resource as protobuf JSON."""
+    return printing.print_any(protos.message_class("google.protobuf.Any").FromString(found.data))
 
 
 def summarize(taken: Snapshot) -> Table:

@@ -20,7 +20,7 @@ import msgspec
 
 from mizzen.control.ui import trace_messages
 from mizzen.control.ui.trace_messages import Changes, Question
-from mizzen.diagnose.trace import verdict, walk, world_objects
+from mizzen.diagnose.trace import told, verdict, walk, world_objects
 from mizzen.diagnose.trace.world import Holdings, Workload, World
 from mizzen.errors import MizzenError
 from mizzen.incremental import Engine
@@ -71,10 +71,11 @@ def build_world(engine: Engine, places: Mapping[Any, Any], proxies: Mapping[str,
     pods = [_with_proxy(pod, proxies.get(pod.reference)) for pod in planned.pods]
     known = {pod.reference for pod in pods}
     others = [_workload(name, who) for name, who in sorted(proxies.items()) if name not in known]
+    printer = told.Printer()
 
     def hold(pod: Workload) -> Holdings:
         who = proxies.get(pod.reference)
-        return world_objects.compile_holdings(engine, who) if who is not None else planned.holdings(pod)
+        return world_objects.compile_holdings(engine, who, printer) if who is not None else planned.holdings(pod)
 
     return World(
         (*pods, *others),

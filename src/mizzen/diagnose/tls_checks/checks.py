@@ -4,6 +4,7 @@ In: a world, a pod, a Service and its port. Out: `Check`. A connection is traced
 in what they take, one connection to each of them. What remains unknown, such as a program outside the mesh, is named.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -67,7 +68,13 @@ def check(world: World, pod: Workload, service: services.Service, port: services
     """Whether the pod and the servers of a port agree about TLS; a gateway is asked as if a route of its led there."""
     if pod.proxy == "router":
         world, pod = gateways.as_client(world, pod, names.subset_key(names.OUTBOUND, port.number, "", service.host))
-    found = servers.find_servers(world, service, port)
+    return check_servers(world, pod, service, port, servers.find_servers(world, service, port))
+
+
+def check_servers(
+    world: World, pod: Workload, service: services.Service, port: services.Port, found: tuple[Server, ...]
+) -> Check:
+    """The same of a pod that is no gateway, and of servers that were looked up before."""
     traced = walk.trace(world, _request(pod, service, port))
     speaks = clients.read_client(world, pod, service, port, traced)
     is_self = pod.proxy == "sidecar" and service.is_headless and any(s.address in pod.addresses for s in found)
@@ -173,14 +180,29 @@ def _to_one(world: World, pod: Workload, service: services.Service, port: servic
 def _with_only(world: World, pod: Workload, server: Server) -> World:
     """The world in which the pod's proxy knows no other endpoint than this one."""
     held = world.holdings(pod)
-    narrowed = msgspec.structs.replace(
-        held, endpoints={name: _keep(assignment, server) for name, assignment in held.endpoints.items()}
-    )
+    narrowed = msgspec.structs.replace(held, endpoints=_Only(held.endpoints, server))
 
     def hold(asked: Workload) -> Holdings:
         return narrowed if asked.reference == pod.reference else world.holdings(asked)
 
     return world.held_by(hold)
+
+
+class _Only(Mapping[str, Json]):
+    """Assignments as if there were this endpoint alone."""
+
+    def __init__(self, endpoints: Mapping[str, Json], server: Server) -> None:
+        self._endpoints = endpoints
+        self._server = server
+
+    def __getitem__(self, name: str) -> Json:
+        return _keep(self._endpoints[name], self._server)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._endpoints)
+
+    def __len__(self) -> int:
+        return len(self._endpoints)
 
 
 def _keep(assignment: Json, server: Server) -> Json:

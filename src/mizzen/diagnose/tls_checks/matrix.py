@@ -1,17 +1,19 @@
 """Every client against every port of every Service, and which of these pairs are alike.
 
-In: a world. Out: `Check`s, and `Group`s of them for people: one for each Service port and way in which clients fare.
+In: a world. Out: `Group`s of `Check`s, of which `group` makes those for people: one for each Service port and way in
+which clients fare.
 Clients that hold the same configuration are asked once: what a proxy holds depends on its namespace, its Sidecar and
 the labels that DestinationRules select, and on what is captured.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from mizzen.api.networking.virtual_service import VirtualService
 from mizzen.diagnose.tls_checks import checks, gateways, servers
 from mizzen.diagnose.tls_checks.checks import Check
+from mizzen.diagnose.tls_checks.servers import Server
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.model import destination_rules, names, objects, scope, services, workloads
 
@@ -24,19 +26,49 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     clients: tuple[str, ...]
     first: Check
+    """That of the first of them."""
+
+    def checks(self) -> Iterator[Check]:
+        """One for each client."""
+        return (_for(self.first, client) for client in self.clients)
 
 
-def check_all(world: World, to: Iterable[tuple[services.Service, services.Port]] | None = None) -> Iterator[Check]:
-    """All pairs, by host and port; clients are pods, gateways for the Services that they know among them."""
+class _Alike:
+    """Clients that hold the same."""
+
+    def __init__(self, pods: Sequence[Workload]) -> None:
+        self.pods = pods
+        self.references = tuple(pod.reference for pod in pods)
+        self._places = {reference: place for place, reference in enumerate(self.references)}
+
+    def runs(self, apart: Iterable[str]) -> Iterator[tuple[int, int]]:
+        """All in their order, as slices: each of those that are to stand apart by itself."""
+        start = 0
+        for place in sorted(self._places[each] for each in apart if each in self._places):
+            if start < place:
+                yield start, place
+            yield place, place + 1
+            start = place + 1
+        if start < len(self.pods):
+            yield start, len(self.pods)
+
+
+def check_all(world: World, to: Iterable[tuple[services.Service, services.Port]] | None = None) -> Iterator[Group]:
+    """All pairs, by host and port, of clients that stand side by side and fare alike together.
+
+    Clients are pods, gateways for the Services that they know among them.
+    """
     by_class: dict[tuple[object, ...], list[Workload]] = {}
     for pod in sorted(world.pods, key=lambda pod: (pod.namespace, pod.name)):
         by_class.setdefault(_class(world, pod), []).append(pod)
+    classes = [_Alike(pods) for pods in by_class.values()]
     for service, port in to if to is not None else all_ports(world):
-        served = {server.pod for server in servers.find_servers(world, service, port)}
-        for alike in by_class.values():
-            if alike[0].proxy == "router" and not _leads_to(world, alike[0], service, port):
+        found = servers.find_servers(world, service, port)
+        for alike in classes:
+            client = alike.pods[0]
+            if client.proxy == "router" and not _leads_to(world, client, service, port):
                 continue
-            yield from _check_alike(world, alike, service, port, served)
+            yield from _check_alike(world, alike, service, port, found)
 
 
 def _leads_to(world: World, gateway: Workload, service: services.Service, port: services.Port) -> bool:
@@ -44,16 +76,26 @@ def _leads_to(world: World, gateway: Workload, service: services.Service, port: 
 
 
 def _check_alike(
-    world: World, alike: list[Workload], service: services.Service, port: services.Port, served: set[str]
-) -> Iterator[Check]:
+    world: World, alike: _Alike, service: services.Service, port: services.Port, found: tuple[Server, ...]
+) -> Iterator[Group]:
     """The checks of clients that hold the same; those that are servers of the port themselves go their own way."""
-    first: Check | None = None
-    for pod in alike:
+    served = {server.pod for server in found}
+    shared: Check | None = None
+    for start, end in alike.runs(served):
+        pod = alike.pods[start]
         if pod.reference in served:
-            yield checks.check(world, pod, service, port)
-            continue
-        first = first or checks.check(world, pod, service, port)
-        yield _for(first, pod)
+            own = _check(world, pod, service, port, found)
+        else:
+            own = shared = shared or _check(world, pod, service, port, found)
+        yield Group(clients=alike.references[start:end], first=_for(own, pod.reference))
+
+
+def _check(
+    world: World, pod: Workload, service: services.Service, port: services.Port, found: tuple[Server, ...]
+) -> Check:
+    if pod.proxy == "router":
+        return checks.check(world, pod, service, port)
+    return checks.check_servers(world, pod, service, port, found)
 
 
 def all_ports(world: World) -> list[tuple[services.Service, services.Port]]:
@@ -104,19 +146,22 @@ def _matches_labels(world: World) -> Iterator[bool]:
         yield from (bool(match.source_labels) for route in spec.tcp for match in route.match)
 
 
-def _for(found: Check, pod: Workload) -> Check:
+def _for(found: Check, client: str) -> Check:
     """The same told of another client."""
-    if found.client == pod.reference:
+    if found.client == client:
         return found
-    reason = found.reason.replace(found.client, pod.reference)
-    return msgspec.structs.replace(found, client=pod.reference, reason=reason)
+    reason = found.reason.replace(found.client, client)
+    return msgspec.structs.replace(found, client=client, reason=reason)
 
 
-def group(found: Iterable[Check]) -> list[Group]:
-    """Checks that differ in nothing but the client, in the order in which they came."""
-    groups: dict[tuple[object, ...], list[Check]] = {}
+def group(found: Iterable[Group]) -> list[Group]:
+    """Groups of checks that differ in nothing but the client, in the order in which they came."""
+    firsts: dict[tuple[object, ...], Check] = {}
+    clients: dict[tuple[object, ...], list[str]] = {}
     for each in found:
-        reason = each.reason.replace(each.client, _THE_CLIENT)
-        key = (each.host, each.port, each.verdict, each.speaks, reason, each.cause, each.assumes)
-        groups.setdefault(key, []).append(each)
-    return [Group(clients=tuple(each.client for each in alike), first=alike[0]) for alike in groups.values()]
+        first = each.first
+        reason = first.reason.replace(first.client, _THE_CLIENT)
+        key = (first.host, first.port, first.verdict, first.speaks, reason, first.cause, first.assumes)
+        firsts.setdefault(key, first)
+        clients.setdefault(key, []).extend(each.clients)
+    return [Group(clients=tuple(clients[key]), first=first) for key, first in firsts.items()]

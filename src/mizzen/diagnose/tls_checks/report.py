@@ -83,9 +83,9 @@ def to_json(check: Check) -> dict[str, Any]:
     return plain
 
 
-def count(found: Iterable[Check]) -> dict[str, int]:
+def count(groups: Iterable[Group]) -> dict[str, int]:
     """How many checks came to each verdict."""
     counts = dict.fromkeys(_ORDER, 0)
-    for check in found:
-        counts[check.verdict] += 1
+    for group in groups:
+        counts[group.first.verdict] += len(group.clients)
     return {verdict: number for verdict, number in counts.items() if number}

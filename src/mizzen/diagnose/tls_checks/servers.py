@@ -128,22 +128,30 @@ def _by_program(world: World, pod: Workload, port: int) -> tuple[Takes, ...]:
 
 def _declared(world: World, pod: Workload) -> dict[int, set[protocols.Protocol]]:
     """The protocols that Services of the pod, and its containers, name for ports."""
-    return world.once(f"declared protocols of {pod.reference}", lambda: _read_declared(world, pod))
-
-
-def _read_declared(world: World, pod: Workload) -> dict[int, set[protocols.Protocol]]:
     assert world.db is not None
+    by_address = world.once("protocols that Services declare", lambda: _by_services(world))
     found: dict[int, set[protocols.Protocol]] = {}
-    for namespace in services.namespaces(world.db):
-        for service in services.namespace_services(world.db, namespace):
-            by_name = {p.name: p.protocol for p in service.ports if not p.protocol.is_auto}
-            for endpoint in endpoints.service_endpoints(world.db, service.id):
-                if endpoint.address in pod.addresses and endpoint.port_name in by_name:
-                    found.setdefault(endpoint.port, set()).add(by_name[endpoint.port_name])
+    for address in pod.addresses:
+        for number, names in by_address.get(address, {}).items():
+            found.setdefault(number, set()).update(names)
     written: Pod | None = world.db.input(Key("Pod", pod.namespace, pod.name))
     for container in written.spec.containers if written is not None else ():
         for port in container.ports:
             protocol = protocols.parse_port(number=0, name=port.name, transport="TCP", app_protocol=None)
             if port.container_port and not protocol.is_auto:
                 found.setdefault(port.container_port, set()).add(protocol)
+    return found
+
+
+def _by_services(world: World) -> dict[str, dict[int, set[protocols.Protocol]]]:
+    """The protocols that Services name for the ports of each address."""
+    assert world.db is not None
+    found: dict[str, dict[int, set[protocols.Protocol]]] = {}
+    for namespace in services.namespaces(world.db):
+        for service in services.namespace_services(world.db, namespace):
+            by_name = {p.name: p.protocol for p in service.ports if not p.protocol.is_auto}
+            for endpoint in endpoints.service_endpoints(world.db, service.id) if by_name else ():
+                if endpoint.port_name in by_name:
+                    ports = found.setdefault(endpoint.address, {})
+                    ports.setdefault(endpoint.port, set()).add(by_name[endpoint.port_name])
     return found

@@ -61,8 +61,9 @@ def _match(chain: Json) -> Json:
 
 def by_port(chains: list[Json], seen: Seen) -> list[Json]:
     """The chains for the connection's port; without any those for all ports."""
-    own = [c for c in chains if dump.number(_match(c), "destination_port") == seen.port]
-    return own or [c for c in chains if not dump.number(_match(c), "destination_port")]
+    ports = [dump.number(_match(chain), "destination_port") for chain in chains]
+    own = [chain for chain, port in zip(chains, ports, strict=True) if port == seen.port]
+    return own or [chain for chain, port in zip(chains, ports, strict=True) if not port]
 
 
 def _by_address(chains: list[Json], seen: Seen) -> list[Json]:

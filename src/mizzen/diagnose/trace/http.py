@@ -168,7 +168,8 @@ def _not_found(hop: Hop, details: str, reason: str, *about: str) -> Answer:
 
 def _route_and_filter(state: State, name: str) -> Answer:
     hop = state.hop
-    host = virtual_hosts.choose(state.configuration, state.message.authority)
+    domains = hop.world.read_from(state.configuration, virtual_hosts.by_domain)
+    host = virtual_hosts.choose(state.configuration, domains, state.message.authority)
     if host is None:
         known = tuple(virtual_hosts.describe(h) for h in dump.items(state.configuration, "virtual_hosts"))
         reason = f"no virtual host of route configuration {name} takes {state.message.authority!r}"

@@ -5,8 +5,6 @@ the port, else the one that catches everything. `inspect` runs the TLS and HTTP 
 off for the port.
 """
 
-from collections.abc import Collection, Iterator
-
 import msgspec
 
 from mizzen.diagnose import dump
@@ -30,11 +28,11 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
 
 def outbound(held: Holdings, address: str, port: int) -> Chosen | None:
     """The listener for what a pod's program sends, by its original destination."""
-    virtual = _bound_to(held, OUTBOUND_PORT)
-    exact = _at(held, (address,), port) if address else None
+    virtual = _first(held, _WILDCARDS, OUTBOUND_PORT)
+    exact = _first(held, (address,), port) if address else None
     if exact is not None:
         return Chosen(listener=exact, why=f"listens at {address}:{port}")
-    wildcard = _at(held, _WILDCARDS, port)
+    wildcard = _first(held, _WILDCARDS, port)
     if wildcard is not None and wildcard is not virtual:
         return Chosen(listener=wildcard, why=f"takes port {port} of every address")
     if virtual is None:
@@ -44,37 +42,19 @@ def outbound(held: Holdings, address: str, port: int) -> Chosen | None:
 
 def inbound(held: Holdings) -> Chosen | None:
     """The listener for what arrives at a pod and is captured."""
-    found = _bound_to(held, INBOUND_PORT)
+    found = _first(held, _WILDCARDS, INBOUND_PORT)
     return Chosen(listener=found, why="what arrives is captured") if found is not None else None
 
 
 def bound(held: Holdings, address: str, port: int) -> Chosen | None:
     """The listener that a proxy has really opened on a port; those that only take what is captured are none."""
-    opened = [each for each in held.listeners.values() if dump.field(each, "bind_to_port") is not False]
-    found = _among(opened, (address,), port) or _among(opened, _WILDCARDS, port)
+    at = (each for place in (address, *_WILDCARDS) for each in held.listening(place, port))
+    found = next((each for each in at if dump.field(each, "bind_to_port") is not False), None)
     return Chosen(listener=found, why=f"is bound to port {port}") if found is not None else None
 
 
-def _at(held: Holdings, addresses: tuple[str, ...], port: int) -> Json | None:
-    return _among(held.listeners.values(), addresses, port)
-
-
-def _among(found: Collection[Json], addresses: tuple[str, ...], port: int) -> Json | None:
-    for address in addresses:
-        for listener in found:
-            if (address, port) in _sockets(listener):
-                return listener
-    return None
-
-
-def _bound_to(held: Holdings, port: int) -> Json | None:
-    return _at(held, _WILDCARDS, port)
-
-
-def _sockets(listener: Json) -> Iterator[tuple[str, int]]:
-    for holder in (listener, *dump.items(listener, "additional_addresses")):
-        socket = dump.message(holder, "address", "socket_address")
-        yield dump.text(socket, "address"), dump.number(socket, "port_value")
+def _first(held: Holdings, addresses: tuple[str, ...], port: int) -> Json | None:
+    return next((each for address in addresses for each in held.listening(address, port)), None)
 
 
 def inspect(listener: Json, wire: Wire) -> Seen:

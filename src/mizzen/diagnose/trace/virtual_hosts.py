@@ -5,6 +5,7 @@ first, then the longest suffix wildcard (`*.example.com`), then the longest pref
 a wildcard must stand for at least one character.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from mizzen.diagnose import dump
@@ -18,31 +19,35 @@ class Chosen(NamedTuple):
     domain: str
 
 
-def choose(configuration: Json, authority: str) -> Chosen | None:
-    """The virtual host for an authority."""
-    name = authority.lower()
-    if dump.field(configuration, "ignore_port_in_host_matching") is True:
-        name = strip_port(name)
-    by_domain = {
+def by_domain(configuration: Json) -> dict[str, Json]:
+    """The virtual hosts by domain, in lower case."""
+    return {
         domain.lower(): host
         for host in dump.items(configuration, "virtual_hosts")
         for domain in dump.texts(host, "domains")
     }
-    if name in by_domain:
-        return Chosen(by_domain[name], name)
-    return _wildcard(by_domain, name) or (Chosen(by_domain["*"], "*") if "*" in by_domain else None)
 
 
-def _wildcard(by_domain: dict[str, Json], name: str) -> Chosen | None:
-    suffixes = [d for d in by_domain if d.startswith("*") and len(d) > 1]
-    prefixes = [d for d in by_domain if d.endswith("*") and len(d) > 1 and not d.startswith("*")]
+def choose(configuration: Json, domains: Mapping[str, Json], authority: str) -> Chosen | None:
+    """The virtual host for an authority, of the configuration's by domain."""
+    name = authority.lower()
+    if dump.field(configuration, "ignore_port_in_host_matching") is True:
+        name = strip_port(name)
+    if name in domains:
+        return Chosen(domains[name], name)
+    return _wildcard(domains, name) or (Chosen(domains["*"], "*") if "*" in domains else None)
+
+
+def _wildcard(domains: Mapping[str, Json], name: str) -> Chosen | None:
+    suffixes = [d for d in domains if d.startswith("*") and len(d) > 1]
+    prefixes = [d for d in domains if d.endswith("*") and len(d) > 1 and not d.startswith("*")]
     for found in (
         [d for d in suffixes if len(name) >= len(d) and name.endswith(d[1:])],
         [d for d in prefixes if len(name) >= len(d) and name.startswith(d[:-1])],
     ):
         if found:
             best = max(found, key=len)
-            return Chosen(by_domain[best], best)
+            return Chosen(domains[best], best)
     return None
 
 

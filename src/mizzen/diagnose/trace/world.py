@@ -5,6 +5,7 @@ what was decoded, so that many requests over one world cost little. Nothing here
 """
 
 import datetime
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +14,7 @@ import msgspec
 from mizzen.api.meta import Key
 from mizzen.diagnose import dump
 from mizzen.diagnose.dump import Json
+from mizzen.diagnose.trace import sockets
 from mizzen.diagnose.trace.capture import Capture
 from mizzen.diagnose.trace.verdict import Cause
 from mizzen.errors import MizzenError
@@ -78,7 +80,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name}.{self.namespace}"
 
 
-class Holdings(msgspec.Struct, frozen=True, kw_only=True):
+class Holdings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All that one proxy holds."""
 
     clusters: Resources = {}
@@ -98,7 +100,19 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
         if own:
             return own
         name = dump.text(cluster, "eds_cluster_config", "service_name") or dump.text(cluster, "name")
-        return self.endpoints.get(name, {})
+        return self.endpoints.get(name, {}) if dump.text(cluster, "type") == "EDS" else {}
+
+    def listening(self, address: str, port: int) -> list[Json]:
+        """The listeners at that address and port."""
+        if isinstance(self.listeners, sockets.Listening):
+            names = self.listeners.names_at((address, port))
+        else:
+            names = self._names_by_socket.get((address, port), [])
+        return [self.listeners[name] for name in names]
+
+    @functools.cached_property
+    def _names_by_socket(self) -> Mapping[sockets.Socket, list[str]]:
+        return sockets.names_by_socket(self.listeners)
 
 
 class World:
@@ -125,8 +139,12 @@ class World:
         self._places = places or {}
         self._hold = hold
         self._held: dict[str, Holdings] = {}
+        self._by_name: dict[str, list[Workload]] = {}
+        for pod in self.pods:
+            self._by_name.setdefault(pod.name, []).append(pod)
         self._by_address = {address: pod for pod in self.pods for address in pod.addresses}
         self._made: dict[str, Any] = {}
+        self._read: dict[tuple[int, object], tuple[Json, Any]] = {}
 
     def holdings(self, pod: Workload) -> Holdings:
         """What a pod's proxy holds; asked for once."""
@@ -142,6 +160,14 @@ class World:
         found: T = self._made[name]
         return found
 
+    def read_from(self, resource: Json, read: Callable[[Json], T]) -> T:
+        """What `read` makes of a resource alone; it is called once for each, which nobody changes."""
+        place = (id(resource), read)
+        if place not in self._read:
+            self._read[place] = (resource, read(resource))  # Kept, so that no other has its id.
+        found: T = self._read[place][1]
+        return found
+
     def at(self, address: str) -> Workload | None:
         """The pod with that address."""
         return self._by_address.get(address)
@@ -150,7 +176,7 @@ class World:
         """The pod of that name, or the first of the workload of that name; raises MizzenError for none."""
         name, _, own = reference.rpartition("/")[2].partition(".")
         space = own or namespace
-        exact = [p for p in self.pods if p.name == name and space in ("", p.namespace)]
+        exact = [p for p in self._by_name.get(name, ()) if space in ("", p.namespace)]
         found = exact or [p for p in self.pods if p.name.startswith(f"{name}-") and space in ("", p.namespace)]
         if not found:
             known = ", ".join(sorted(p.reference for p in self.pods)[:8])
@@ -172,7 +198,7 @@ class World:
             domain=self.domain,
             now=self.now,
         )
-        world._made = self._made
+        world._made, world._read = self._made, self._read
         return world
 
     # -- objects ------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ with a clusterIP), and where each object stands. Out: a `World`. A proxy is comp
 """
 
 import datetime
+import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -15,9 +16,10 @@ from mizzen.api.kube.pods import Pod
 from mizzen.api.meta import Key
 from mizzen.compile import resource
 from mizzen.compile import snapshot as compiled
-from mizzen.diagnose import dump, nodes, snapshot
-from mizzen.diagnose.trace import capture
-from mizzen.diagnose.trace.world import Holdings, Place, Workload, World
+from mizzen.compile.resource import ResourceSet
+from mizzen.diagnose import dump, nodes, references, snapshot
+from mizzen.diagnose.trace import capture, told
+from mizzen.diagnose.trace.world import Holdings, Place, Resources, Workload, World
 from mizzen.incremental import Engine
 from mizzen.model import mesh, objects, proxy, proxy_configs, workloads
 
@@ -43,8 +45,10 @@ def of_objects(
         pods[workload.reference] = pod
         found.append(workload)
 
+    printer = told.Printer()
+
     def hold(workload: Workload) -> Holdings:
-        return _compile(db, pods[workload.reference], dialect)
+        return _compile(db, pods[workload.reference], dialect, printer)
 
     return World(
         found,
@@ -119,27 +123,69 @@ def _dns_capture(db: Engine, metadata: Mapping[str, Any]) -> bool:
     return stated.lower() in ("true", "1")
 
 
-def _compile(db: Engine, pod: Pod, dialect: Literal["istio", "envoy"]) -> Holdings:
+def _compile(db: Engine, pod: Pod, dialect: Literal["istio", "envoy"], printer: told.Printer) -> Holdings:
     who = proxy.parse_node(nodes.build_node(pod, mesh.domain(db)))
-    return compile_holdings(db, msgspec.structs.replace(who, dialect=dialect))
+    return compile_holdings(db, msgspec.structs.replace(who, dialect=dialect), printer)
 
 
-def compile_holdings(db: Engine, who: proxy.Proxy) -> Holdings:
+def compile_holdings(db: Engine, who: proxy.Proxy, printer: told.Printer | None = None) -> Holdings:
     """What that proxy would be told now; one on demand, if it had called every host."""
-    taken = snapshot.take_snapshot(db, msgspec.structs.replace(who, on_demand=False))
-    found: dict[str, Any] = {kind: taken.printed[kind] for kind in snapshot.KINDS}
-    if who.on_demand:
-        found["listeners"] = snapshot.print_set(compiled.resources(db, who, resource.LISTENER, None))
-        found["routes"] = snapshot.print_set(compiled.full_routes(db, who, frozenset(found["routes"])))
-    return Holdings(**found, names=_names(db, who))
+    own = printer or told.Printer()
+    plain = msgspec.structs.replace(who, on_demand=False)
+
+    def all_of(kind: str, asking: proxy.Proxy) -> Callable[[], ResourceSet]:
+        return lambda: compiled.resources(db, asking, kind, None)
+
+    def named(kind: str) -> Callable[[told.Names], ResourceSet]:
+        return lambda names: compiled.resources(db, plain, kind, names)
+
+    clusters = told.Told(all_of(resource.CLUSTER, plain), own)
+    listeners = told.ToldListeners(all_of(resource.LISTENER, plain), own)
+    named_by = _Named(clusters, listeners)
+    return Holdings(
+        clusters=clusters,
+        listeners=told.ToldListeners(all_of(resource.LISTENER, who), own) if who.on_demand else listeners,
+        routes=told.Asked(lambda names: compiled.full_routes(db, who, names), lambda: named_by.all.routes, own),
+        endpoints=told.Asked(named(resource.ENDPOINT), lambda: named_by.all.endpoints, own),
+        extensions=told.Asked(named(resource.EXTENSION), lambda: named_by.all.extensions, own),
+        secrets=told.Asked(named(resource.SECRET), lambda: named_by.all.secrets, own),
+        names=_NameTable(db, who),
+    )
 
 
-def _names(db: Engine, who: proxy.Proxy) -> dict[str, tuple[str, ...]]:
-    if who.kind != "sidecar":
-        return {}
-    printed = snapshot.print_set(compiled.resources(db, who, resource.NAME_TABLE, None))
-    found: dict[str, tuple[str, ...]] = {}
-    for table in printed.values():
-        for host, info in dump.message(table, "table").items():
-            found[host] = tuple(dump.texts(info, "ips"))
-    return found
+class _Named:
+    """What clusters and listeners name."""
+
+    def __init__(self, clusters: Resources, listeners: Resources) -> None:
+        self._clusters = clusters
+        self._listeners = listeners
+
+    @functools.cached_property
+    def all(self) -> references.References:
+        """Looked for when somebody wants all of a kind."""
+        return references.find_references(self._clusters.values(), self._listeners.values())
+
+
+class _NameTable(Mapping[str, tuple[str, ...]]):
+    """A sidecar's name table; others have none."""
+
+    def __init__(self, db: Engine, who: proxy.Proxy) -> None:
+        self._db = db
+        self._who = who
+
+    @functools.cached_property
+    def _found(self) -> dict[str, tuple[str, ...]]:
+        if self._who.kind != "sidecar":
+            return {}
+        printed = snapshot.print_set(compiled.resources(self._db, self._who, resource.NAME_TABLE, None))
+        hosts = (pair for table in printed.values() for pair in dump.message(table, "table").items())
+        return {host: tuple(dump.texts(info, "ips")) for host, info in hosts}
+
+    def __getitem__(self, host: str) -> tuple[str, ...]:
+        return self._found[host]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)

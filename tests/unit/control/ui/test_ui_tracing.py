@@ -51,7 +51,7 @@ def test_connected_proxies_are_compiled_for_as_they_describe_themselves() -> Non
     front = proxy("shop", "front-0", "10.0.0.1", dialect="istio")
     world = mirror_of(shop(), {"front-0.shop": front}).world(NOW)
     speaks_istio = {
-        name: "istio.metadata_exchange" in str(world.holdings(world.find(f"{name}.shop")).listeners)
+        name: "istio.metadata_exchange" in str(dict(world.holdings(world.find(f"{name}.shop")).listeners))
         for name in ("front-0", "cart-v1-0")
     }
     assert speaks_istio == {"front-0": True, "cart-v1-0": False}

@@ -11,6 +11,10 @@ def configuration(**more: object) -> dict[str, object]:
     return {"virtualHosts": hosts, "ignorePortInHostMatching": True, **more}
 
 
+def choose(known: dict[str, object], authority: str) -> virtual_hosts.Chosen | None:
+    return virtual_hosts.choose(known, virtual_hosts.by_domain(known), authority)
+
+
 @pytest.mark.parametrize(
     ("authority", "domain"),
     [
@@ -26,19 +30,19 @@ def configuration(**more: object) -> dict[str, object]:
     ],
 )
 def test_the_most_specific_domain_wins(authority, domain):
-    chosen = virtual_hosts.choose(configuration(), authority)
+    chosen = choose(configuration(), authority)
     assert chosen is not None
     assert chosen.domain == domain
 
 
 def test_ports_count_where_they_are_not_ignored():
-    chosen = virtual_hosts.choose(configuration(ignorePortInHostMatching=False), "a.example.com:8080")
+    chosen = choose(configuration(ignorePortInHostMatching=False), "a.example.com:8080")
     assert chosen is not None
     assert chosen.domain == "a.*"
 
 
 def test_no_domain_is_no_virtual_host():
-    assert virtual_hosts.choose({"virtualHosts": [{"name": "a", "domains": ["a"]}]}, "b") is None
+    assert choose({"virtualHosts": [{"name": "a", "domains": ["a"]}]}, "b") is None
 
 
 @pytest.mark.parametrize(
