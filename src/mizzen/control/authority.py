@@ -24,6 +24,7 @@ from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
 from mizzen.control.shared_authority import open_shared
 from mizzen.errors import AuthorityError
+from mizzen.sources import tree
 from mizzen.sources.kube.client import Client, Refused
 from mizzen.sources.origins import Origin
 
@@ -53,6 +54,8 @@ class RunningAuthority:
         self._config = config
         self._folder = pathlib.Path(folder) if folder else None
         self._plugged = _find_plugged_folder(config, self._folder)
+        # Before the files are read: what is exchanged meanwhile is another one the next time.
+        self._stamps = self._look()
         plugged = store.find_plugged(self._plugged) if self._plugged is not None else None
         state = store.load_state(self._folder) if self._folder is not None else None
         fresh = state is None
@@ -77,7 +80,6 @@ class RunningAuthority:
         if self._folder is not None:
             store.save_state(self._folder, self.authority.state)
             self.authority.on_change(self._save)
-        self._stamps = self._look()
 
     async def run(self) -> None:
         """Follow the files and move on as time passes; ends only when cancelled."""
@@ -108,13 +110,13 @@ class RunningAuthority:
         if signer is not None:
             self.authority.plug_in(signer)
 
-    def _look(self) -> tuple[tuple[str, int, int], ...]:
+    def _look(self) -> tuple[tuple[str, tree.Stamp], ...]:
         found = []
         for name in store.PLUGGED_FILES:
             with contextlib.suppress(OSError):
                 status = (self._plugged / name).stat() if self._plugged is not None else None
                 if status is not None:
-                    found.append((name, status.st_mtime_ns, status.st_ino))
+                    found.append((name, tree.Stamp.of(status)))
         return tuple(found)
 
     def _save(self, state: State) -> None:

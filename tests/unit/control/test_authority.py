@@ -141,6 +141,42 @@ def test_exchanged_authority_is_taken_in_with_an_overlap(tmp_path: pathlib.Path,
     assert old.certificate in restarted.state.roots
 
 
+def test_authority_that_was_half_written_when_it_was_looked_at_is_taken_in_once_it_is_whole(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    """The clock of a file system ticks every few milliseconds: both writes may have the same time."""
+    old, new = make_node("old", START), make_node("new", START)
+    write_authority(tmp_path / "plugged", old, [], [old])
+    found = start(tmp_path, clock)
+    write_authority(tmp_path / "plugged", new, [], [new])
+    certificate = tmp_path / "plugged" / "ca-cert.pem"
+    certificate.write_bytes(b"")
+    touch_later(tmp_path / "plugged", 1)
+    found.follow()
+    certificate.write_bytes(new.pem)
+    touch_later(tmp_path / "plugged", 1)
+    found.follow()
+    assert found.authority.state.roots == (old.certificate, new.certificate)
+
+
+def test_authority_that_is_exchanged_while_another_starts_is_taken_in(tmp_path: pathlib.Path) -> None:
+    old, new = make_node("old", START), make_node("new", START)
+    write_authority(tmp_path / "plugged", old, [], [old])
+
+    class Exchanging(Clock):
+        """The first that asks for the time has read the files already."""
+
+        def __call__(self) -> float:
+            write_authority(tmp_path / "plugged", new, [], [new])
+            touch_later(tmp_path / "plugged", 1)
+            return super().__call__()
+
+    found = start(tmp_path, Exchanging())
+    assert found.authority.state.roots == (old.certificate,)
+    found.follow()
+    assert found.authority.state.roots == (old.certificate, new.certificate)
+
+
 def test_change_from_an_own_root_to_a_plugged_in_one_overlaps_too(tmp_path: pathlib.Path, clock: Clock) -> None:
     own = start(tmp_path, clock).authority
     own.issue(REQUEST, [CART])
