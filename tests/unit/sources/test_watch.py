@@ -5,9 +5,10 @@ import contextlib
 import os
 import pathlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
+from eventually import eventually
 
 from mizzen.api.meta import Key
 from mizzen.errors import SourceError
@@ -41,8 +42,10 @@ class Watch:
 
 
 @contextlib.asynccontextmanager
-async def watching(*paths: pathlib.Path, timing: Timing = FAST) -> AsyncIterator[Watch]:
-    watch = Watch(FileSource([str(path) for path in paths], timing))
+async def watching(
+    *paths: pathlib.Path, timing: Timing = FAST, clock: Callable[[], float] = time.time
+) -> AsyncIterator[Watch]:
+    watch = Watch(FileSource([str(path) for path in paths], timing, clock))
     try:
         yield watch
     finally:
@@ -93,15 +96,24 @@ async def test_new_folder_is_watched_too(tmp_path: pathlib.Path) -> None:
 
 async def test_half_written_file_is_waited_for(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.yaml").write_text(service() + "---\n" + service("front"))
-    async with watching(tmp_path) as watch:
+    text = service(port=81) + "---\n" + service("front", 91)
+    seen: list[int] = []
+
+    def clock() -> float:
+        """The time of the file's last write, until the file is whole."""
+        status = (tmp_path / "a.yaml").stat()
+        seen.append(status.st_size)
+        return status.st_mtime + (60 if status.st_size == len(text) else 0)
+
+    async with watching(tmp_path, timing=Timing(longest_wait=600.0), clock=clock) as watch:
         await watch.next()
-        text = service(port=81) + "---\n" + service("front", 91)
+        looking = asyncio.ensure_future(watch.next())
         with (tmp_path / "a.yaml").open("w") as file:
-            for start in range(0, len(text), 20):
-                file.write(text[start : start + 20])
+            for start in range(0, len(text), 50):
+                file.write(text[start : start + 50])
                 file.flush()
-                await asyncio.sleep(0.01)
-        batch = await watch.next()
+                await eventually(lambda: seen[-1] == os.fstat(file.fileno()).st_size)
+        batch = await looking
         assert (set(batch.sets), batch.removes, batch.findings) == ({CART, FRONT}, (), ())
 
 
