@@ -171,12 +171,8 @@ class Soak:
 
     async def _disturb_for(self, seconds: float, proxies: Sidecars, plane: serving.ControlPlane) -> None:
         async with asyncio.TaskGroup() as tasks:
-            running = [
-                tasks.create_task(self._change()),
-                tasks.create_task(self._disturb(proxies)),
-                tasks.create_task(self._watch(proxies, plane)),
-            ]
-            await asyncio.sleep(seconds)
+            running = [tasks.create_task(self._change()), tasks.create_task(self._disturb(proxies))]
+            await self._watch(proxies, plane, seconds)
             for task in running:
                 task.cancel()
 
@@ -230,10 +226,13 @@ class Soak:
 
     # -- looking on -----------------------------------------------------------------------------------------------
 
-    async def _watch(self, proxies: Sidecars, plane: serving.ControlPlane) -> None:
+    async def _watch(self, proxies: Sidecars, plane: serving.ControlPlane, seconds: float) -> None:
+        """For so long; a probe that has begun is followed to its end."""
         start = time.monotonic()
-        for number in range(1_000_000):
+        for number in range(int(seconds // _SAMPLE_EVERY)):
             await asyncio.sleep(max(0.0, start + (number + 1) * _SAMPLE_EVERY - time.monotonic()))
+            if time.monotonic() > start + seconds:
+                break
             self._count_bytes(proxies)
             self._sulked = set(self._sulking)
             listening = [each for each in proxies.all if each not in self._sulking]
@@ -248,6 +247,7 @@ class Soak:
             )
             self._samples.append(sample)
             print(_SAMPLE_LINE.format(each=sample), *sample.stuck[:3], flush=True)
+        await asyncio.sleep(max(0.0, start + seconds - time.monotonic()))
 
     def _count_bytes(self, proxies: Sidecars) -> None:
         self._bytes += sum(each.bytes.total() for each in proxies.all)
