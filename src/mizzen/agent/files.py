@@ -25,6 +25,14 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
         raise
 
 
+def make_open_folder(path: Path) -> None:
+    """Make a folder, and those above that are missing, into which everybody may look, whatever the umask is."""
+    if not path.is_dir():
+        make_open_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        path.chmod(0o755)
+
+
 def read_file(path: Path) -> bytes | None:
     """The content, or None where there is no such file or it may not be read."""
     try:

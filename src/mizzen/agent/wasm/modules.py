@@ -18,7 +18,7 @@ import msgspec
 
 from mizzen import observe
 from mizzen.agent import metrics
-from mizzen.agent.files import write_file
+from mizzen.agent.files import make_open_folder, write_file
 from mizzen.agent.wasm.downloads import Downloads, unpack
 from mizzen.agent.wasm.images import Images, parse_reference
 from mizzen.errors import AgentError
@@ -107,8 +107,8 @@ class Modules:
             raise AgentError(f"{wanted.url} has the checksum {digest}, not {wanted.checksum}")
         metrics.WASM_FETCHES.labels("success").inc()
         path = (self._folder / f"{hashlib.sha256(content).hexdigest()}.wasm").resolve()
-        self._folder.mkdir(parents=True, exist_ok=True)
         # Envoy may be another user than the agent, and a module is no secret within the pod.
+        make_open_folder(self._folder)
         await asyncio.to_thread(write_file, path, content, mode=0o644)
         _log.info("%s fetched from %s", wanted.plugin, wanted.url)
         return path

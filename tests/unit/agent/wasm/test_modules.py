@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import os
 
 import msgspec
 import pytest
@@ -43,15 +44,23 @@ async def case(tmp_path):
     server, clock = Files({"/m": MODULE, "/other": MODULE + b"\0"}), Clock()
     async with serving(server) as (address, session):
         downloads = Downloads(session, retries=0)
-        yield Case(address, server, Modules(tmp_path / "data", downloads, expiry=DAY, clock=clock), clock)
+        yield Case(address, server, Modules(tmp_path / "lib" / "data", downloads, expiry=DAY, clock=clock), clock)
 
 
+@pytest.fixture(params=[0o022, 0o077], ids=oct)
+def umask(request):
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
 async def test_a_module_is_fetched_once_and_lies_in_a_file_that_everybody_may_read(case):
     path = await case.get()
     assert path.read_bytes() == MODULE
     assert path.is_absolute()
     assert path.stat().st_mode & 0o777 == 0o644
-    assert path.parent.stat().st_mode & 0o555 == 0o555
+    assert [path.parents[up].stat().st_mode & 0o777 for up in (0, 1)] == [0o755] * 2
     assert await case.get(version="2") == await case.get(plugin="q") == path
     assert case.fetched == 1
 
