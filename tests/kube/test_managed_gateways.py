@@ -17,6 +17,7 @@ from kube_bed import Answer, Bed
 from kube_objects import path_of
 
 from mizzen import settings
+from mizzen.api.meta import Key
 from mizzen.sources.kube.access import from_kubeconfig
 
 MANAGER = "istio.io/gateway-controller"
@@ -291,10 +292,14 @@ async def test_gateways_of_newer_control_planes_and_of_other_revisions_are_not_d
 async def test_a_gateway_that_is_gone_is_not_deployed_again(bed, made, tmp_path):
     """The server of this test has no garbage collector, which is what removes the objects of a Gateway that is gone."""
     await made.apply_gateway()
-    async with deploying(bed, tmp_path):
+    async with deploying(bed, tmp_path) as plane:
         for kind in ALWAYS:
             await made.until(kind)
+        key, source = Key("KubernetesGateway", made.namespace, "gate"), plane.control_plane.cluster.source
+        assert source.resource_version(key)
         await made.call("DELETE", made.gateway_path)
+        # Each kind is told of by itself: that its Service is gone may be heard before this is.
+        await until(lambda: not source.resource_version(key))
         for kind in ALWAYS:
             await made.call("DELETE", made.path(kind))
         assert await made.are_quiet_for_none() == {}
