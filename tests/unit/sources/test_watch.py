@@ -97,22 +97,24 @@ async def test_new_folder_is_watched_too(tmp_path: pathlib.Path) -> None:
 async def test_half_written_file_is_waited_for(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.yaml").write_text(service() + "---\n" + service("front"))
     text = service(port=81) + "---\n" + service("front", 91)
-    seen: list[int] = []
+    written = now = float(int(time.time()))  # Whole, so that the file system and Python round it alike.
+    looks = 0
 
     def clock() -> float:
-        """The time of the file's last write, until the file is whole."""
-        status = (tmp_path / "a.yaml").stat()
-        seen.append(status.st_size)
-        return status.st_mtime + (60 if status.st_size == len(text) else 0)
+        nonlocal looks
+        looks += 1
+        return now
 
     async with watching(tmp_path, timing=Timing(longest_wait=600.0), clock=clock) as watch:
         await watch.next()
         looking = asyncio.ensure_future(watch.next())
-        with (tmp_path / "a.yaml").open("w") as file:
-            for start in range(0, len(text), 50):
-                file.write(text[start : start + 50])
-                file.flush()
-                await eventually(lambda: seen[-1] == os.fstat(file.fileno()).st_size)
+        for end in range(0, len(text) + 50, 50):
+            (tmp_path / ".part").write_text(text[:end])
+            os.utime(tmp_path / ".part", (written, written))
+            os.replace(tmp_path / ".part", tmp_path / "a.yaml")
+            # The second look from here on began after the file was this long.
+            await eventually(lambda wanted=looks + 2: looks >= wanted or looking.done())
+        now += 60
         batch = await looking
         assert (set(batch.sets), batch.removes, batch.findings) == ({CART, FRONT}, (), ())
 
