@@ -133,16 +133,16 @@ async def test_targets_are_chosen_for_each_connection():
     assert answers == [b"1", b"2", b"1"]
 
 
-async def test_unix_sockets_are_carried_too(tmp_path):
+async def test_unix_sockets_are_carried_too(short_path):
     async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
         target = server.sockets[0].getsockname()
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(tmp_path / "s"))
+        listener.bind(str(short_path / "s"))
         listener.listen()
         listener.setblocking(False)
         forwarder = Forwarder(dial_tcp(lambda: target, open_socket))
         await forwarder.listen(listener)
-        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        reader, writer = await asyncio.open_unix_connection(str(short_path / "s"))
         writer.write(b"x")
         writer.write_eof()
         assert await reader.read() == b"x<end>"

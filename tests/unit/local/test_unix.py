@@ -46,9 +46,9 @@ def busy_listener(path):
         yield listener
 
 
-def test_a_listener_that_is_busy_is_waited_for(tmp_path) -> None:
-    with busy_listener(tmp_path / "s") as listener, futures.ThreadPoolExecutor() as pool:
-        connecting = pool.submit(unix.connect, str(tmp_path / "s"), 30.0)
+def test_a_listener_that_is_busy_is_waited_for(short_path) -> None:
+    with busy_listener(short_path / "s") as listener, futures.ThreadPoolExecutor() as pool:
+        connecting = pool.submit(unix.connect, str(short_path / "s"), 30.0)
         done, _ = futures.wait((connecting,), timeout=0.2)
         assert not done
         listener.accept()[0].close()
@@ -59,6 +59,6 @@ def test_a_listener_that_is_busy_is_waited_for(tmp_path) -> None:
             assert client.recv(1) == b""
 
 
-def test_a_listener_that_stays_busy_is_given_up(tmp_path) -> None:
-    with busy_listener(tmp_path / "s"), pytest.raises(TimeoutError):
-        unix.connect(str(tmp_path / "s"), 0.2)
+def test_a_listener_that_stays_busy_is_given_up(short_path) -> None:
+    with busy_listener(short_path / "s"), pytest.raises(TimeoutError):
+        unix.connect(str(short_path / "s"), 0.2)

@@ -144,10 +144,10 @@ async def serving(folder, secrets: sds.Secrets):
     assert not path.exists()
 
 
-async def test_server_sends_on_both_kinds_of_stream(tmp_path) -> None:
+async def test_server_sends_on_both_kinds_of_stream(short_path) -> None:
     secrets = sds.Secrets()
-    async with serving(tmp_path, secrets) as channel, asyncio.timeout(60):
-        assert (tmp_path / "sds").stat().st_mode & 0o777 == 0o600
+    async with serving(short_path, secrets) as channel, asyncio.timeout(60):
+        assert (short_path / "sds").stat().st_mode & 0o777 == 0o600
         plain = channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")()
         delta = channel.stream_stream(f"/{sds.SERVICE}/DeltaSecrets")()
         await plain.write(ask("ROOTCA"))
@@ -162,13 +162,13 @@ async def test_server_sends_on_both_kinds_of_stream(tmp_path) -> None:
         delta.cancel()
 
 
-async def test_secrets_in_files_follow_them_and_hold_nothing_but_certificates(tmp_path) -> None:
+async def test_secrets_in_files_follow_them_and_hold_nothing_but_certificates(short_path) -> None:
     root = tiny_control.Root()
-    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    chain, key = short_path / "chain.pem", short_path / "key.pem"
     chain.write_bytes(b"root:x:0:0")
     key.write_bytes(tiny_control.pem(root.key))
     name = f"file-cert:{chain}~{key}"
-    async with serving(tmp_path, sds.Secrets()) as channel, asyncio.timeout(60):
+    async with serving(short_path, sds.Secrets()) as channel, asyncio.timeout(60):
         call = channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")()
         await call.write(ask(name))
         await asyncio.sleep(0.1)
@@ -181,10 +181,10 @@ async def test_secrets_in_files_follow_them_and_hold_nothing_but_certificates(tm
         call.cancel()
 
 
-async def test_envoy_that_goes_away_while_it_is_sent_a_secret_is_no_fault(tmp_path, caplog) -> None:
+async def test_envoy_that_goes_away_while_it_is_sent_a_secret_is_no_fault(short_path, caplog) -> None:
     secrets = sds.Secrets()
     put(secrets, "ROOTCA", b"r" * 10_000_000)
-    async with serving(tmp_path, secrets) as channel, asyncio.timeout(60):
+    async with serving(short_path, secrets) as channel, asyncio.timeout(60):
         for _ in range(20):
             stream = channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")()
             await stream.write(ask("ROOTCA"))
@@ -198,13 +198,13 @@ def test_key_is_in_the_secret_and_nowhere_else() -> None:
     assert secret.tls_certificate.private_key.inline_bytes == b"the key"
 
 
-async def test_streams_that_ask_while_the_server_ends_leave_nothing_behind(tmp_path, caplog) -> None:
-    file = tmp_path / "root.pem"
+async def test_streams_that_ask_while_the_server_ends_leave_nothing_behind(short_path, caplog) -> None:
+    file = short_path / "root.pem"
     file.write_bytes(tiny_control.Root().pem)
     for turn in range(10):
         ready = asyncio.Event()
         server = sds.Server(sds.Secrets(), file_interval=0.01)
-        path = tmp_path / f"sds{turn}"
+        path = short_path / f"sds{turn}"
         running = asyncio.ensure_future(server.run(path, uid=None, ready=ready))
         await ready.wait()
         async with grpc.aio.insecure_channel(f"unix:{path}", options=CHANNEL_OPTIONS) as channel:

@@ -139,8 +139,8 @@ async def control():
 
 
 @pytest.fixture
-def pod(tmp_path, control):
-    return Pod(tmp_path, control)
+def pod(short_path, control):
+    return Pod(short_path, control)
 
 
 async def until(check) -> None:
