@@ -54,6 +54,7 @@ class Reader:
     def __init__(self) -> None:
         self._printed: dict[tuple[str, str], Json] = {}
         self._asked: dict[tuple[str, str], Mapping[str, Names]] = {}
+        self._asked_by: dict[ResourceSet, tuple[Names, ...]] = {}
 
     def printed(self, one: Resource | None) -> Json | None:
         """The resource as protobuf JSON."""
@@ -70,9 +71,20 @@ class Reader:
         key = clusters.version, listeners.version
         found = self._asked.get(key)
         if found is None:
-            known = references.find_references(map(self._print, clusters), map(self._print, listeners))
+            parts = map(self._of_part, (*clusters.parts, *listeners.parts))
+            names = (frozenset[str]().union(*of_kind) for of_kind in zip(*parts, strict=True))
+            found = self._asked[key] = dict(zip(BY_NAME, names, strict=True))
+        return found
+
+    def _of_part(self, part: ResourceSet) -> tuple[Names, ...]:
+        """The names that are asked for, in the order of `BY_NAME`; proxies share most parts of what they are told."""
+        found = self._asked_by.get(part)
+        if found is None:
+            printed = list(map(self._print, part))
+            is_cluster = part.type_url == resource.CLUSTER
+            known = references.find_references(printed if is_cluster else (), () if is_cluster else printed)
             names = (known.routes, known.endpoints, known.extensions, known.secrets)
-            found = self._asked[key] = dict(zip(BY_NAME, map(frozenset, names), strict=True))
+            found = self._asked_by[part] = tuple(map(frozenset, names))
         return found
 
     def _print(self, one: Resource) -> Json:
