@@ -33,7 +33,7 @@ def test_the_names_of_all_parts_are_those_of_the_whole(dialect: told.Dialect) ->
     assert world.db is not None
     reader = told.Reader()
     everybody = told.read(world.db, reader, dialect)
-    assert len(everybody) == 3
+    assert len(everybody) == 4
     for each in everybody.values():
         printed = (map(reader.printed, each.sets[kind]) for kind in (resource.CLUSTER, resource.LISTENER))
         clusters, listeners = ([one for one in kind if one is not None] for kind in printed)
