@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -70,3 +71,19 @@ def test_a_reader_that_goes_away_is_no_failure_worth_words() -> None:
         os.close(writer)
 
     assert (finished.returncode, finished.stderr) == (1, b"")
+
+
+def test_what_a_terminal_cannot_show_is_no_failure(tmp_path: pathlib.Path) -> None:
+    route = """
+    apiVersion: networking.istio.io/v1
+    kind: VirtualService
+    metadata: {name: a}
+    spec: {hosts: [a], http: [{route: [{destination: {host: b→c}}]}]}
+    """
+    (tmp_path / "a.yaml").write_text(route, encoding="utf-8")
+    command = [sys.executable, "-m", "mizzen", "analyze", str(tmp_path / "a.yaml")]
+    environ = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    finished = subprocess.run(command, env=environ, capture_output=True, encoding="latin-1", check=False)
+
+    assert "b\\u2192c" in finished.stdout
+    assert "Traceback" not in finished.stderr

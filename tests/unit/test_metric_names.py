@@ -50,7 +50,7 @@ def _names(rows: list[str], column: int) -> set[str]:
 
 
 def test_what_istios_control_plane_has_is_here_or_the_page_says_why_not() -> None:
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
     here, absent = ([line for line in part.splitlines() if line.startswith("| `")] for part in page.split("not here\n"))
     found = {name for name in registered() if name in METRICS}
     missing = {name for name in METRICS.keys() - found if not name.startswith("istio_agent_")}

@@ -60,7 +60,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
         if self.component_log_level:
             options += ["--component-log-level", self.component_log_level]
         if self.override is not None:
-            options += ["--config-yaml", self.override.read_text()]
+            options += ["--config-yaml", self.override.read_text(encoding="utf-8")]
         if self.concurrency is not None:
             options += ["--concurrency", str(self.concurrency)]
         return [str(self.binary), *options]

@@ -137,7 +137,7 @@ def _list_pod(pod: "runtime.Pod", layout: "runtime.Layout", tail: int) -> Iterat
 def read_tail(path: pathlib.Path, lines: int) -> str:
     """The file's last lines; all of it for 0."""
     try:
-        text = path.read_text(errors="replace")
+        text = path.read_text("utf-8", errors="replace")
     except OSError as failed:
         raise MizzenError(f"cannot read {path}: {failed.strerror}") from failed
     return "".join(text.splitlines(keepends=True)[-lines:]) if lines else text

@@ -7,6 +7,7 @@ an exit code. Codes are istioctl's: 1 for an error, 64 for a command line that d
 
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,8 +139,15 @@ class Program(LazyGroup):
         if os.environ.get(f"_{_PROGRAM}_COMPLETE".upper(), "").startswith("powershell"):
             importlib.import_module("mizzen.cli.completion")  # It knows the shell that click does not.
         extra["standalone_mode"] = False
+        _let_any_text_out()
         code = _run(lambda: super(Program, self).main(args, prog_name, obj=invocation, **extra), invocation)
         sys.exit(code)
+
+
+def _let_any_text_out() -> None:
+    """What the terminal's encoding does not have is escaped, as on stderr; in JSON that says the same."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _plugin_name(started_as: str) -> str | None:

@@ -161,6 +161,6 @@ def _read(path: str) -> str:
 
 def _write(path: str, text: str) -> None:
     try:
-        pathlib.Path(path).write_text(text)
+        pathlib.Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SourceError(f"cannot write {path}: {error}") from error

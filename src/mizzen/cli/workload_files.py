@@ -112,7 +112,7 @@ def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:
             path = folder / name
             path.touch(mode=_MODE)
             path.chmod(_MODE)
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise MizzenError(f"{error.filename}: {error.strerror}") from error
 
@@ -122,7 +122,8 @@ def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:
 
 def _read_group(file: str, namespace: str) -> Mapping[str, Any]:
     try:
-        documents = [document.value for document in parse_yaml(pathlib.Path(file).read_text()) if document.value]
+        text = pathlib.Path(file).read_text(encoding="utf-8")
+        documents = [document.value for document in parse_yaml(text) if document.value]
     except OSError as error:
         raise MizzenError(f"open {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:

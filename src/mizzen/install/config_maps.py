@@ -81,7 +81,7 @@ def injector_config_map(values: Values) -> dict[str, Any]:
 def dashboards_config_map(values: Values) -> dict[str, Any]:
     """Dashboards of Grafana, for whoever collects them by label."""
     identity = values.identity
-    text = importlib.resources.files("mizzen.install").joinpath(f"data/{DASHBOARD}").read_text()
+    text = importlib.resources.files("mizzen.install").joinpath(f"data/{DASHBOARD}").read_text("utf-8")
     more = texts(values.get("dashboards.labels"))
     return document(
         "v1",

@@ -232,7 +232,7 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: pathlib.Path
 def from_kubeconfig(path: pathlib.Path, context: str = "") -> Access:
     """The cluster and user of a context, or of the current one. Raises SourceError, naming what is missing."""
     try:
-        document = yaml.safe_load(path.read_text())
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError, yaml.YAMLError) as error:
         raise SourceError(f"{path}: {error}") from error
     if not isinstance(document, dict):

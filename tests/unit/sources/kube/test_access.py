@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import stat
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -54,6 +56,21 @@ async def test_the_current_context_names_server_namespace_and_user(tmp_path):
     access = from_kubeconfig(kubeconfig(tmp_path, user={"token": "t"}))
     assert (access.server, access.namespace) == ("https://10.0.0.1:6443", "apps")
     assert await access.credentials.give() == Given("t")
+
+
+def test_a_kubeconfig_is_utf_8_whatever_the_locale_is(tmp_path):
+    path = kubeconfig(tmp_path)
+    path.write_text(path.read_text().replace("apps", "ä"), encoding="utf-8")
+    script = (
+        "import pathlib, sys\n"
+        "from mizzen.sources.kube.access import from_kubeconfig\n"
+        "print(ascii(from_kubeconfig(pathlib.Path(sys.argv[1])).namespace))\n"
+    )
+    environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, path], env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (r"'\xe4'" + "\n", "")
 
 
 async def test_another_context_can_be_chosen_and_needs_no_user(tmp_path):
