@@ -7,7 +7,7 @@ import cli_runs
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "commands.md").read_text()
+PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 
 
 def test_the_example_is_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 ROOT = pathlib.Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "shop.test.yaml"
-PAGE = (ROOT / "docs" / "test.md").read_text()
+PAGE = (ROOT / "docs" / "test.md").read_text(encoding="utf-8")
 
 
 def table(tests: str, folder: pathlib.Path, head: str = "") -> pathlib.Path:

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import os
 import pathlib
 import socketserver
 import threading
@@ -58,8 +59,13 @@ def _running(server: socketserver.BaseServer) -> Iterator[None]:
 
 @contextlib.contextmanager
 def on_socket(path: pathlib.Path, answers: Answers) -> Iterator[None]:
-    """The answers on a Unix socket."""
-    with _running(_UnixServer(str(path), _handler(answers))):
+    """The answers on a Unix socket; bound by a short name, as TMPDIR may be long and the kernel takes 107 bytes."""
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        server = _UnixServer(f"/proc/self/fd/{directory}/{path.name}", _handler(answers))
+    finally:
+        os.close(directory)
+    with _running(server):
         yield
 
 

@@ -65,10 +65,10 @@ def test_a_pod_that_cannot_be_asked_is_named(mesh: str, reference: str, namespac
     assert message in str(failed.value)
 
 
-def test_envoy_answers_over_its_socket(short_path: pathlib.Path) -> None:
+def test_envoy_answers_over_its_socket(tmp_path: pathlib.Path) -> None:
     answers = Answers({"/config_dump?mask=bootstrap": b"{}"})
-    with on_socket(short_path / "admin.sock", answers):
-        proxy = targets.Proxy(name="cart-0.shop", admin=str(short_path / "admin.sock"))
+    with on_socket(tmp_path / "admin.sock", answers):
+        proxy = targets.Proxy(name="cart-0.shop", admin=str(tmp_path / "admin.sock"))
 
         assert proxy.get("config_dump?mask=bootstrap") == b"{}"
         with pytest.raises(MizzenError, match=r"on cart-0\.shop sidecar: unexpected status code: 404: not here"):
