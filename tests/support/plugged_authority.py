@@ -2,9 +2,10 @@
 
 import datetime
 import pathlib
+from collections.abc import Iterable
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
@@ -29,7 +30,7 @@ def make_node(name: str, now: float, issuer: Node | None = None, days: int = 365
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     signer = issuer.key if issuer else key
     start = datetime.datetime.fromtimestamp(now, datetime.UTC) - datetime.timedelta(minutes=2)
-    usage = x509.KeyUsage(*([False] * 5), key_cert_sign=ca, crl_sign=False, encipher_only=False, decipher_only=False)
+    usage = x509.KeyUsage(*([False] * 5), key_cert_sign=ca, crl_sign=ca, encipher_only=False, decipher_only=False)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -44,6 +45,16 @@ def make_node(name: str, now: float, issuer: Node | None = None, days: int = 365
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
     return Node(builder.sign(signer, hashes.SHA256()), key)
+
+
+def revoke(issuer: Node, now: float, serials: Iterable[int] = (), life: float = 86_400.0) -> bytes:
+    """The issuer's revocation list as PEM, from a minute ago until `life` seconds from now."""
+    made, end = (datetime.datetime.fromtimestamp(moment, datetime.UTC) for moment in (now - 60, now + life))
+    builder = x509.CertificateRevocationListBuilder(issuer.certificate.subject, made, end)
+    for serial in serials:
+        revoked = x509.RevokedCertificateBuilder(serial, made).build()
+        builder = builder.add_revoked_certificate(revoked)
+    return builder.sign(issuer.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def write_authority(folder: pathlib.Path, signer: Node, chain: list[Node], roots: list[Node]) -> None:

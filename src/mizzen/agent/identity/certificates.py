@@ -8,6 +8,7 @@ seconds later, when the distributed roots change. While the service is away the 
 again with growing delays. `ROOTCA` holds the roots that came with the certificate together with the distributed ones
 and those that the control plane pushes, so that a new root is trusted before anybody shows a certificate of it. When a
 push leaves out a root that came with the certificate, a new certificate is asked for, and the old root with it is gone.
+The revocation lists that the mesh distributes go with the roots; while those are unreadable, the last good ones stay.
 Key, certificate and pushed roots are also kept in the agent's private folder: a restarted agent goes on with them when
 the control plane is away, and knows the control plane by them when its certificate is of a newer root than the file's.
 
@@ -18,14 +19,14 @@ import asyncio
 import datetime
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import grpc
 import msgspec
 from google.protobuf.message import DecodeError as WireError
 
-from mizzen import observe, protos, settings
+from mizzen import observe, protos, revocation_lists, settings
 from mizzen.agent import control_plane, files, metrics
 from mizzen.agent.identity import keys, sds
 from mizzen.errors import AgentError, AuthorityError, DecodeError
@@ -85,6 +86,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
     mesh_roots: Path = Path("./var/run/secrets/istio/root-cert.pem")
     """The roots as the control plane distributes them."""
+    revocations: Path = Path("./var/run/secrets/istio/crl/ca-crl.pem")
+    """The revocation lists as the control plane distributes them; no file means that there are none."""
     kept: Path
     """Private folder in which key and certificate outlive a restart."""
     output: Path | None = None
@@ -130,14 +133,19 @@ class Certificates:
         self._distributed_roots = b""
         self._pushed_roots = b""
         self._roots_changed = False
+        self._revocations: bytes | None = None
+        """None while nothing good has been read."""
         self._identity: keys.Identity | None = None
 
     async def run(self) -> None:
         """Obtain, publish and renew until cancelled."""
-        if self._places.mounted is not None:
-            await self._follow_mounted(self._places.mounted)
-        self._resume()
+        revocations = files.watch_files([self._places.revocations], interval=self._file_interval)
+        self._take_revocations(await anext(revocations))
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow_revocations(revocations), name="revocation lists")
+            if self._places.mounted is not None:
+                await self._follow_mounted(self._places.mounted)
+            self._resume()
             tasks.create_task(self._renew(), name="certificate renewal")
             tasks.create_task(self._follow_roots(), name="mesh roots")
 
@@ -245,6 +253,25 @@ class Certificates:
             self._distributed_roots = roots
             self._publish_roots()
 
+    async def _follow_revocations(self, changes: AsyncIterator[Mapping[Path, bytes | None]]) -> None:
+        async for content in changes:
+            self._take_revocations(content)
+            self._publish_roots()
+
+    def _take_revocations(self, content: Mapping[Path, bytes | None]) -> None:
+        """Put in force what the file holds; what is no list is told and changes nothing."""
+        (pem,) = content.values()
+        try:
+            lists = revocation_lists.decode(pem or b"", str(self._places.revocations))
+        except AuthorityError as unfit:
+            metrics.FILE_SECRET_FAILURES.inc()
+            effect = "nobody is trusted" if self._revocations is None else "the last good one stays in force"
+            _log.warning("%s; %s", unfit, effect)
+            return
+        if lists or self._revocations:
+            _log.info("%d revocation lists are in force", len(lists))
+        self._revocations = (pem or b"") if lists else b""
+
     def _adopt(self, identity: keys.Identity) -> None:
         """Make `identity` the one in force: for Envoy, for the next run, for whoever reads files."""
         self._identity = identity
@@ -260,9 +287,11 @@ class Certificates:
     def _publish_roots(self) -> None:
         own = self._identity.roots_pem if self._identity else b""
         roots = keys.merge_roots((own, self._pushed_roots, self._distributed_roots, *self._further_roots))
-        if not roots:
+        if not roots or self._revocations is None:
             return
-        self._secrets.put(sds.build_roots(ROOTS, roots))
+        # Inline, where Istio names the file: Envoy refuses a secret, roots and all, whose file is absent or broken, and
+        # reads it again only when something is moved into its folder.
+        self._secrets.put(sds.build_roots(ROOTS, roots, self._revocations))
         soonest = min(root.not_valid_after_utc for root in keys.parse_certificates(roots)).timestamp()
         metrics.CERTIFICATE_EXPIRY.labels(ROOTS).set_function(lambda: soonest - time.time())
         self._write({"root-cert.pem": roots}, self._places.output)

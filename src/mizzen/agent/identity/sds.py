@@ -36,9 +36,12 @@ def build_certificate(name: str, chain_pem: bytes, key_pem: observe.Secret) -> A
     return _tls.Secret(name=name, tls_certificate=certificate)
 
 
-def build_roots(name: str, roots_pem: bytes) -> Any:
-    """The secret that proves the other side: the roots to trust."""
-    return _tls.Secret(name=name, validation_context={"trusted_ca": {"inline_bytes": roots_pem}})
+def build_roots(name: str, roots_pem: bytes, revocations_pem: bytes = b"") -> Any:
+    """The secret that proves the other side: the roots to trust, and the revocation lists of who is not."""
+    context: dict[str, Any] = {"trusted_ca": {"inline_bytes": roots_pem}}
+    if revocations_pem:
+        context["crl"] = {"inline_bytes": revocations_pem}
+    return _tls.Secret(name=name, validation_context=context)
 
 
 class Secrets:

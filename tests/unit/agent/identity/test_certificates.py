@@ -9,8 +9,10 @@ import pytest
 import tiny_control
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from plugged_authority import make_node, revoke
 
 from mizzen import protos, settings
+from mizzen.agent import files
 from mizzen.agent.identity import certificates, sds
 from mizzen.errors import AuthorityError, DecodeError
 
@@ -74,11 +76,13 @@ class Pod:
         self.authority = authority
         self.secrets = sds.Secrets()
         self.mesh_roots = folder / "root-cert.pem"
+        self.revocations = folder / "crl/ca-crl.pem"
 
     @contextlib.asynccontextmanager
     async def running(self, **options):
         places = certificates.Places(
             mesh_roots=self.mesh_roots,
+            revocations=self.revocations,
             kept=self.folder / "identity",
             output=options.pop("output", None),
             mounted=options.pop("mounted", None),
@@ -104,6 +108,14 @@ class Pod:
     def roots(self) -> list[x509.Certificate]:
         found = self.secrets.get("ROOTCA")
         return x509.load_pem_x509_certificates(read(found).validation_context.trusted_ca.inline_bytes) if found else []
+
+    def revoked(self) -> bytes | None:
+        """The revocation lists that Envoy has; None while it has no roots."""
+        found = self.secrets.get("ROOTCA")
+        return read(found).validation_context.crl.inline_bytes if found else None
+
+    def write_revocations(self, pem: bytes) -> None:
+        files.write_file(self.revocations, pem)
 
 
 def read(found):
@@ -314,3 +326,66 @@ async def test_files_that_come_later_are_waited_for(tmp_path, caplog) -> None:
         leaf = mount(tmp_path / "mounted", authority, tiny_control.Root())
         await until(lambda: pod.shown() == leaf)
     assert authority.asked == 0
+
+
+LISTS = make_node("root", 1_700_000_000.0)
+ONE, TWO = (revoke(LISTS, 1_700_000_000.0, range(1, number)) for number in (2, 3))
+
+
+async def test_revocation_lists_go_with_the_roots_and_follow_their_file(tmp_path) -> None:
+    pod = Pod(tmp_path, Authority())
+    async with pod.running():
+        await until(lambda: pod.revoked() == b"")
+        for pem in (ONE, TWO, b"", ONE):
+            pod.write_revocations(pem)
+            await until(lambda pem=pem: pod.revoked() == pem)
+        pod.revocations.unlink()
+        await until(lambda: pod.revoked() == b"")
+        assert pod.roots() == [pod.authority.root.certificate]
+
+
+async def test_roots_never_go_out_without_the_lists_that_were_there_at_the_start(tmp_path) -> None:
+    first = Pod(tmp_path, Authority())
+    async with first.running():
+        await until(lambda: first.shown() is not None)
+    pod = Pod(tmp_path, first.authority)
+    seen: list[bytes | None] = []
+    pod.secrets.on_change(lambda: seen.append(pod.revoked()))
+    pod.write_revocations(ONE)
+    async with pod.running():
+        await until(lambda: pod.shown() is not None)
+    assert set(seen) == {ONE}
+
+
+async def test_an_unreadable_list_is_told_and_the_last_good_one_stays(tmp_path, caplog) -> None:
+    pod = Pod(tmp_path, Authority())
+    pod.write_revocations(ONE)
+    async with pod.running():
+        await until(lambda: pod.revoked() == ONE)
+        pod.write_revocations(TWO[:-30])
+        await until(lambda: "ca-crl.pem holds no whole PEM of a CRL; the last good one stays in force" in caplog.text)
+        assert pod.revoked() == ONE
+        pod.write_revocations(TWO)
+        await until(lambda: pod.revoked() == TWO)
+
+
+async def test_an_unreadable_list_at_the_start_leaves_nobody_trusted(tmp_path, caplog) -> None:
+    pod = Pod(tmp_path, Authority())
+    pod.write_revocations(b"nonsense")
+    async with pod.running():
+        await until(lambda: pod.shown() is not None)
+        assert pod.roots() == []
+        assert caplog.text.count("nobody is trusted") == 1
+        pod.write_revocations(ONE)
+        await until(lambda: pod.revoked() == ONE)
+
+
+async def test_a_certificate_in_files_has_the_lists_of_the_mesh_beside_it(tmp_path) -> None:
+    authority, mounted = Authority(), tmp_path / "mounted"
+    mount(mounted, authority, tiny_control.Root("first"))
+    pod = Pod(tmp_path, authority)
+    pod.write_revocations(ONE)
+    async with pod.running(mounted=mounted):
+        await until(lambda: pod.revoked() == ONE)
+        pod.write_revocations(TWO)
+        await until(lambda: pod.revoked() == TWO)
