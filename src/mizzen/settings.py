@@ -73,7 +73,7 @@ class Authority(Group, frozen=True, kw_only=True):
     """The certificate authority and who may ask it."""
 
     directory: Annotated[str, Variable("ROOT_CA_DIR")] = "./etc/cacerts"
-    """Directory of a plugged-in authority: ca-cert.pem, ca-key.pem, root-cert.pem, cert-chain.pem."""
+    """Directory of a plugged-in authority: ca-cert.pem, ca-key.pem, root-cert.pem, cert-chain.pem, ca-crl.pem."""
     default_ttl: Annotated[float, Variable("DEFAULT_WORKLOAD_CERT_TTL", words.parse_duration)] = 24 * 3600.0
     """Seconds that a workload certificate lives when none are asked for."""
     max_ttl: Annotated[float, Variable("MAX_WORKLOAD_CERT_TTL", words.parse_duration)] = 90 * 24 * 3600.0
@@ -100,6 +100,10 @@ class Authority(Group, frozen=True, kw_only=True):
     """Further DNS names in the control plane's own certificate."""
     root_config_map: Annotated[str, Variable("PILOT_CA_CERT_CONFIGMAP")] = "istio-ca-root-cert"
     """Name of the ConfigMap in every namespace that holds the roots."""
+    revocations: Annotated[bool, Variable("PILOT_ENABLE_CA_CRL", words.parse_bool)] = True
+    """Whether `ca-crl.pem` of a plugged-in authority is read and distributed."""
+    revocation_config_map: Annotated[str, Variable("PILOT_CRL_CONFIGMAP")] = "istio-ca-crl"
+    """Name of the ConfigMap in every namespace that holds the revocation lists of a plugged-in authority."""
     self_signed_in_cacerts: Annotated[bool, Variable("USE_CACERTS_FOR_SELF_SIGNED_CA", words.parse_bool)] = False
     """Whether a self-signed root that is made on Kubernetes is kept in the Secret `cacerts`, not `istio-ca-secret`."""
     node_accounts: Annotated[tuple[str, ...], Variable("CA_TRUSTED_NODE_ACCOUNTS", words.parse_names)] = ()

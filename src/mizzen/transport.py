@@ -6,7 +6,7 @@ all of them are `Gone`, and a handler that lets it through, from its tasks too, 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import grpc
@@ -15,6 +15,12 @@ import grpc.aio
 from mizzen import observe
 
 _log = observe.scope("grpc")
+
+
+def read_chain(properties: Mapping[str, Sequence[bytes]]) -> tuple[bytes, ...]:
+    """The client's certificate and what came along of its chain, as PEM, from what gRPC says of the peer."""
+    # The chain that a server sees lacks its first certificate.
+    return (*properties.get("x509_pem_cert", ()), *properties.get("x509_pem_cert_chain", ()))
 
 
 class Gone(Exception):

@@ -3,10 +3,8 @@
 import asyncio
 import contextlib
 import json
-import pathlib
 import signal
 import time
-from collections.abc import AsyncIterator
 
 import grpc
 import jwt
@@ -14,12 +12,13 @@ import msgspec
 import pytest
 from certificate_requests import make_request, read_chain, verify_chain
 from certificate_service import ask
-from control_planes import FAST, Plane, control_plane
+from control_planes import Plane
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from eventually import eventually, eventually_blocking
 from kube_accounts import install_rights, make_account, make_pod, token
+from kube_authority import data_of, namespaces_of, replica, write_secret
 from kube_bed import ISSUER, Answer, Bed
 from kube_objects import path_of, pod
 from kube_replicas import Replica
@@ -35,45 +34,7 @@ from mizzen.sources.kube.client import Client
 pytestmark = pytest.mark.timeout(600)
 
 MAP = "istio-ca-root-cert"
-LEFT_OUT = {"kube-public", "kube-node-lease", "local-path-storage"}
 YEAR = 365 * 86_400.0
-
-
-def tuned(namespace: str, **authority: object) -> settings.Settings:
-    return msgspec.structs.replace(
-        FAST,
-        instance=settings.Instance(namespace=namespace, name="istiod"),
-        authority=settings.Authority(directory="/nowhere", root_check_interval=0.3, root_overlap=4.0, **authority),
-        leadership=settings.Leadership(lease=4, renew_deadline=3, retry=0.5),
-    )
-
-
-@contextlib.asynccontextmanager
-async def replica(
-    bed: Bed, folder: pathlib.Path, namespace: str, *more: dict, **authority: object
-) -> AsyncIterator[Plane]:
-    """A control plane of a namespace; it keeps no files."""
-    kubeconfig = await asyncio.to_thread(install_rights, bed, namespace, *more)
-    await asyncio.to_thread(folder.mkdir)
-    async with control_plane(
-        folder,
-        tuned(namespace, **authority),
-        config=(),
-        token_keys=(),
-        ca_dir="",
-        kubernetes=from_kubeconfig(kubeconfig),
-    ) as plane:
-        yield plane
-
-
-def data_of(bed: Bed, namespace: str, name: str) -> dict[str, bytes]:
-    found = bed.call("GET", f"/api/v1/namespaces/{namespace}/secrets/{name}")["data"]
-    return {key: msgspec.convert(value, bytes) for key, value in found.items()}
-
-
-def write_secret(bed: Bed, namespace: str, name: str, data: dict[str, bytes]) -> None:
-    document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}}
-    bed.apply(path_of(document, "secrets"), {**document, "data": json.loads(msgspec.json.encode(data))})
 
 
 def maps_of(bed: Bed) -> dict[str, str]:
@@ -82,10 +43,6 @@ def maps_of(bed: Bed) -> dict[str, str]:
     return {
         one["metadata"]["namespace"]: one["data"]["root-cert.pem"] for one in listed if one["metadata"]["name"] == MAP
     }
-
-
-def namespaces_of(bed: Bed) -> set[str]:
-    return {one["metadata"]["name"] for one in bed.call("GET", "/api/v1/namespaces")["items"]} - LEFT_OUT
 
 
 async def until_everywhere(bed: Bed, bundle: bytes) -> None:

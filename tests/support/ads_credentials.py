@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mizzen.ca import certificates, tokens
 from mizzen.ca.authority import Authority, start_self_signed
 from mizzen.ca.identity import CertificateAuthenticator, FirstAuthenticator, TokenAuthenticator
+from mizzen.ca.revocations import Revocations
 from mizzen.ca.serving import ServingCertificate
 from mizzen.control.callers import StreamAuthenticator
 from mizzen.model.spiffe import Identity, format_spiffe
@@ -33,7 +34,7 @@ class Mesh:
         self.authenticator = StreamAuthenticator(
             FirstAuthenticator(
                 (
-                    CertificateAuthenticator(lambda: frozenset({DOMAIN})),
+                    CertificateAuthenticator(lambda: frozenset({DOMAIN}), Revocations(enabled=True)),
                     TokenAuthenticator(verifier, lambda: DOMAIN),
                 )
             )

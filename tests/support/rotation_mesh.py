@@ -308,6 +308,12 @@ def roots(pod: runtime.Pod) -> list[str]:
     return sorted(_serials(_secret(pod, "ROOTCA").get("validation_context", {}).get("trusted_ca")))
 
 
+def revocations(pod: runtime.Pod) -> bytes:
+    """The revocation lists that a proxy heeds, as PEM."""
+    found = _secret(pod, "ROOTCA").get("validation_context", {}).get("crl", {})
+    return base64.b64decode(found.get("inline_bytes", ""))
+
+
 def _serials(source: Mapping[str, str] | None) -> list[str]:
     pem = base64.b64decode((source or {}).get("inline_bytes", ""))
     return [serial(found) for found in x509.load_pem_x509_certificates(pem)] if pem else []

@@ -70,6 +70,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         found += (retiring.root for retiring in self.retiring)
         return tuple(dict.fromkeys(found))
 
+    @property
+    def authorities(self) -> tuple[x509.Certificate, ...]:
+        """Every certificate that signs for somebody who is to be believed now, as far as it is known here."""
+        signers = (self.current, self.successor) if self.successor else (self.current,)
+        chains = (each for signer in signers for each in signer.authorities)
+        return tuple(dict.fromkeys((*chains, *self.roots)))
+
 
 def announce(state: State, successor: Signer, switch_at: float) -> State:
     """The successor's roots join the bundle; one announced before and never used gives way."""

@@ -51,9 +51,14 @@ class Signer(msgspec.Struct, frozen=True, kw_only=True):
         return f"Signer({fingerprint(self.certificate)[:16]})"
 
     @property
+    def authorities(self) -> tuple[x509.Certificate, ...]:
+        """Every certificate that signs in the chain of a leaf, from the signing one to its root."""
+        return tuple(dict.fromkeys((self.certificate, *self.intermediates, self.roots[0])))
+
+    @property
     def expiry(self) -> float:
         """The moment at which the first certificate of its chain expires."""
-        return min(expiry_of(certificate) for certificate in (self.certificate, *self.intermediates, self.roots[0]))
+        return min(expiry_of(certificate) for certificate in self.authorities)
 
 
 def expiry_of(certificate: x509.Certificate) -> float:
@@ -114,7 +119,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
         digital_signature=not signs_certificates,
         key_encipherment=not signs_certificates,
         key_cert_sign=signs_certificates,
-        crl_sign=False,
+        crl_sign=signs_certificates,
         content_commitment=False,
         data_encipherment=False,
         key_agreement=False,

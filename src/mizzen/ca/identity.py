@@ -1,6 +1,6 @@
 """Who calls: the way from credentials to identities.
 
-In: what a transport knows of a caller (`Call`: its metadata, the URIs of its verified client certificate). Out: a
+In: what a transport knows of a caller (`Call`: its metadata, its verified client certificate). Out: a
 `Caller` with the identities it has proved, or `AuthorityError`. The certificate service and the discovery servers share
 one `Authenticator`, so both believe the same. Whether a proved identity fits the node that it claims to be is decided
 by `xds`; how a certificate's chain is verified, by TLS.
@@ -11,6 +11,8 @@ from typing import Protocol
 
 import msgspec
 
+from mizzen.ca.certificates import decode
+from mizzen.ca.revocations import Revocations
 from mizzen.ca.tokens import ServiceAccount
 from mizzen.errors import AuthorityError
 from mizzen.model.spiffe import Identity, format_spiffe, parse_spiffe
@@ -23,6 +25,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Request headers, names in lower case."""
     certificate_uris: tuple[str, ...] = ()
     """URI names of the client certificate that TLS has verified; empty without one."""
+    certificates: tuple[bytes, ...] = ()
+    """That certificate and what came along of its chain, as PEM; empty without one."""
     peer: str = ""
     """Address of the peer, for messages."""
 
@@ -61,15 +65,19 @@ class TokenVerifier(Protocol):
 
 
 class CertificateAuthenticator:
-    """Believes the one URI of a verified client certificate, within the trusted domains."""
+    """Believes the one URI of a verified client certificate, within the trusted domains, unless it is revoked."""
 
-    def __init__(self, trust_domains: Callable[[], frozenset[str]]) -> None:
-        self._trust_domains = trust_domains
+    def __init__(self, trust_domains: Callable[[], frozenset[str]], revocations: Revocations) -> None:
+        self._trust_domains, self._revocations = trust_domains, revocations
 
     async def authenticate(self, call: Call) -> Caller:
         """The certificate's identity; a certificate with several URIs or of a foreign domain proves nothing."""
         if not call.certificate_uris:
             raise AuthorityError("no client certificate")
+        # TLS here knows no lists; whoever holds what is revoked must not renew it.
+        chain = (each for pem in call.certificates for each in decode(pem, "the client certificate"))
+        if self._revocations.find_revoked(chain) is not None:
+            raise AuthorityError("the client certificate is revoked")
         if len(call.certificate_uris) > 1:
             raise AuthorityError("the client certificate has more than one URI name")
         identity = parse_spiffe(call.certificate_uris[0])

@@ -17,6 +17,7 @@ from mizzen.ca import certificates
 from mizzen.ca.authority import Authority, IssueError, State
 from mizzen.ca.identity import Authenticator, Call, Caller
 from mizzen.errors import AuthorityError
+from mizzen.transport import read_chain
 
 SERVICE = "istio.v1.auth.IstioCertificateService"
 
@@ -51,7 +52,7 @@ def read_call(context: Any) -> Call:
     metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
     properties = context.auth_context()
     uris = tuple(value.decode(errors="replace") for value in properties.get("peer_uri", ()))
-    return Call(metadata=metadata, certificate_uris=uris, peer=context.peer())
+    return Call(metadata=metadata, certificate_uris=uris, certificates=read_chain(properties), peer=context.peer())
 
 
 def watch_expiry(authority: Authority) -> None:

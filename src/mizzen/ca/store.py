@@ -1,9 +1,10 @@
 """The authority's files.
 
 Two folders, which may be one. The operator's (`ROOT_CA_DIR`, read only) holds a plugged-in authority under Istio's
-names: `ca-cert.pem`, `ca-key.pem`, `root-cert.pem` and `cert-chain.pem`, or `tls.crt`, `tls.key` and `ca.crt`. Mizzen's
-own holds `authority.json` (mode 0600): the whole state, so that a rotation survives a restart at any moment; and
-`root-cert.pem`, the bundle for everybody, unless an operator's file of that name is there.
+names: `ca-cert.pem`, `ca-key.pem`, `root-cert.pem` and `cert-chain.pem`, or `tls.crt`, `tls.key` and `ca.crt`; with
+either there may be `ca-crl.pem`. Mizzen's own holds `authority.json` (mode 0600): the whole state, so that a rotation
+survives a restart at any moment; `root-cert.pem`, the bundle for everybody, unless an operator's file of that name is
+there; and `revoked.pem`, the revocation lists in force, while there are any.
 Every file is written beside its place and renamed into it. Secrets of Kubernetes hold the same under the same names.
 """
 
@@ -22,6 +23,8 @@ from mizzen.errors import AuthorityError
 
 STATE = "authority.json"
 BUNDLE = "root-cert.pem"
+REVOKED = "revoked.pem"
+REVOCATIONS = "ca-crl.pem"
 
 _ISTIO = ("ca-cert.pem", "ca-key.pem", BUNDLE)
 _CHAIN = "cert-chain.pem"
@@ -29,7 +32,7 @@ _TLS = ("tls.crt", "tls.key", "ca.crt")
 
 SIGNER_FILES = (*_ISTIO[:2], *_TLS[:2])
 """Any of these files makes a folder that of a plugged-in authority."""
-PLUGGED_FILES = (*_ISTIO, _CHAIN, *_TLS)
+PLUGGED_FILES = (*_ISTIO, _CHAIN, *_TLS, REVOCATIONS)
 """All files that such a folder may have."""
 
 
@@ -150,6 +153,16 @@ def save_state(folder: pathlib.Path, state: State) -> None:
     replace_file(folder / STATE, encode_state(state), 0o600)
     if not (folder / _ISTIO[0]).exists():
         replace_file(folder / BUNDLE, certificates.encode(*state.roots), 0o644)
+
+
+def save_revocations(folder: pathlib.Path, pem: bytes) -> None:
+    """Write the revocation lists in force beside the bundle; no file says that there are none."""
+    if pem:
+        return replace_file(folder / REVOKED, pem, 0o644)
+    try:
+        (folder / REVOKED).unlink(missing_ok=True)
+    except OSError as error:
+        raise AuthorityError(f"cannot remove {folder / REVOKED}: {error.strerror}") from error
 
 
 def _encode_signer(signer: Signer) -> _SignerFile:

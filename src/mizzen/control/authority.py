@@ -20,6 +20,8 @@ from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import ObjectMeta
 from mizzen.ca import certificates, serving, store
 from mizzen.ca.authority import Authority, State, start_self_signed
+from mizzen.ca.certificates import Signer
+from mizzen.ca.revocations import Revocations
 from mizzen.control.mesh import MeshSettings, config_map_key
 from mizzen.control.options import Options
 from mizzen.control.shared_authority import open_shared
@@ -38,6 +40,7 @@ class KeptAuthority(Protocol):
     """An authority that outlives the process, and what keeps it."""
 
     authority: Authority
+    revocations: Revocations
 
     async def run(self) -> None:
         """Keep it; ends only when cancelled."""
@@ -56,8 +59,9 @@ class RunningAuthority:
         self._plugged = _find_plugged_folder(config, self._folder)
         # Before the files are read: what is exchanged meanwhile is another one the next time.
         self._stamps = self._look()
-        plugged = store.find_plugged(self._plugged) if self._plugged is not None else None
+        self.revocations = Revocations(enabled=config.revocations, clock=clock)
         state = store.load_state(self._folder) if self._folder is not None else None
+        plugged = self._read_plugged(state)
         fresh = state is None
         if state is None and plugged is not None:
             state = State(current=plugged)
@@ -75,11 +79,15 @@ class RunningAuthority:
         )
         self._interval = min(config.root_check_interval, _LOOK_EVERY)
         self._is_written = True
+        self.authority.on_change(lambda state: self.revocations.reconsider(state.authorities))
         if plugged is not None:
             self.authority.plug_in(plugged)
         if self._folder is not None:
             store.save_state(self._folder, self.authority.state)
             self.authority.on_change(self._save)
+            if self.revocations.pem is not None:
+                self._save_revocations(self.revocations.pem)
+            self.revocations.on_change(self._save_revocations)
 
     async def run(self) -> None:
         """Follow the files and move on as time passes; ends only when cancelled."""
@@ -103,12 +111,18 @@ class RunningAuthority:
             return
         self._stamps = stamps
         try:
-            signer = store.find_plugged(self._plugged)
+            signer = self._read_plugged(self.authority.state)
         except AuthorityError as error:
             _log.error("the plugged-in authority stays as it was: %s", error)
             return
         if signer is not None:
             self.authority.plug_in(signer)
+
+    def _read_plugged(self, state: State | None) -> Signer | None:
+        """The operator's signer, once what it has revoked is known. Raises AuthorityError for what is broken."""
+        if self._plugged is None:
+            return None
+        return self.revocations.read_plugged(self._plugged, state.authorities if state is not None else ())
 
     def _look(self) -> tuple[tuple[str, tree.Stamp], ...]:
         found = []
@@ -127,6 +141,13 @@ class RunningAuthority:
         except AuthorityError as error:
             self._is_written = False
             _log.error("the authority's state is not written down: %s", error)
+
+    def _save_revocations(self, pem: bytes) -> None:
+        assert self._folder is not None
+        try:
+            store.save_revocations(self._folder, pem)
+        except AuthorityError as error:
+            _log.error("the revocation lists are not written down: %s", error)
 
 
 def _find_plugged_folder(config: settings.Authority, own: pathlib.Path | None) -> pathlib.Path | None:

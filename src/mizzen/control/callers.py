@@ -18,6 +18,7 @@ from mizzen.ca.identity import (
     TokenAuthenticator,
     TokenVerifier,
 )
+from mizzen.ca.revocations import Revocations
 from mizzen.control.issuer_keys import FetchedKeys
 from mizzen.errors import AuthorityError
 from mizzen.model.spiffe import Identity, parse_spiffe
@@ -30,9 +31,11 @@ def trusted_domains(mesh: MeshConfig) -> frozenset[str]:
     return frozenset((mesh.trust_domain, *mesh.trust_domain_aliases, *further))
 
 
-def build_authenticator(mesh: Callable[[], MeshConfig], *verifiers: TokenVerifier | None) -> FirstAuthenticator:
+def build_authenticator(
+    mesh: Callable[[], MeshConfig], revocations: Revocations, *verifiers: TokenVerifier | None
+) -> FirstAuthenticator:
     """Certificates first, then tokens, by each verifier that there is."""
-    methods: list[Authenticator] = [CertificateAuthenticator(lambda: trusted_domains(mesh()))]
+    methods: list[Authenticator] = [CertificateAuthenticator(lambda: trusted_domains(mesh()), revocations)]
     methods += [
         TokenAuthenticator(verifier, lambda: mesh().trust_domain) for verifier in verifiers if verifier is not None
     ]
@@ -81,6 +84,7 @@ class StreamAuthenticator:
             Call(
                 metadata=credentials.metadata,
                 certificate_uris=credentials.certificate_uris,
+                certificates=credentials.certificates,
                 peer=credentials.address,
             )
         )

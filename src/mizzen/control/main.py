@@ -116,11 +116,13 @@ class ControlPlane:
         _CLUSTERS.labels("local").set(self.cluster is not None)
         _CLUSTERS.labels("remote").set(0)
         reviews = self.cluster.token_reviews if self.cluster else None
-        authenticator = callers.build_authenticator(lambda: self._mesh.config, issuer, verifier, reviews)
         self._kept_authority = kept_authority or RunningAuthority(
             config.authority, options.ca_dir, self._mesh.config.trust_domain, clock
         )
         self.authority = self._kept_authority.authority
+        authenticator = callers.build_authenticator(
+            lambda: self._mesh.config, self._kept_authority.revocations, issuer, verifier, reviews
+        )
         names = serving.control_plane_names(
             config.instance.namespace, config.instance.revision, config.authority.custom_hosts
         )
@@ -148,7 +150,7 @@ class ControlPlane:
                 self.engine,
                 config,
                 mesh=self._mesh,
-                roots=lambda: self.authority.bundle,
+                authority=self._kept_authority,
                 findings=lambda: self.inputs.findings,
                 is_ready=self.is_ready,
             )

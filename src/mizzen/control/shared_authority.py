@@ -21,6 +21,7 @@ from mizzen import observe, settings
 from mizzen.ca import certificates, store
 from mizzen.ca.authority import Authority, State, start_self_signed
 from mizzen.ca.certificates import Signer
+from mizzen.ca.revocations import Revocations
 from mizzen.control.authority_secrets import AuthoritySecrets, Found
 from mizzen.errors import AuthorityError, MizzenError, SourceError
 from mizzen.sources.kube.client import Client, Refused
@@ -69,6 +70,7 @@ class SharedAuthority:
         self, client: Client, config: settings.Authority, namespace: str, clock: Callable[[], float] = time.time
     ) -> None:
         self._config, self._clock = config, clock
+        self.revocations = Revocations(enabled=config.revocations, clock=clock)
         self._secrets = AuthoritySecrets(client, namespace)
         self._folder = pathlib.Path(config.directory)
         self._parts: Mapping[str, bytes] | None = None
@@ -104,8 +106,12 @@ class SharedAuthority:
 
     def _begin(self, state: State, kept: Found | None) -> None:
         self.authority = Authority(state, self._config, self._clock)
-        self.authority.on_change(lambda _: self._wake.set())
+        self.authority.on_change(self._follow_state)
         self._kept = kept
+
+    def _follow_state(self, state: State) -> None:
+        self._wake.set()
+        self.revocations.reconsider(state.authorities)
 
     async def _make_root(self, organisation: str) -> State:
         now = self._clock()
@@ -166,12 +172,23 @@ class SharedAuthority:
     async def _follow(self, source: _Source) -> None:
         """Take in a signer that is another than at the last look; one that lags may not undo what others did."""
         if source.parts != self._parts:
-            self._adopted = source.decode()
+            signer = source.decode()
+            self._take_revocations(source, signer)
+            if self._parts is None or _without_revocations(source.parts) != _without_revocations(self._parts):
+                self._adopted = signer
             self._parts = source.parts
         if self._adopted is not None:
             self.authority.adopt(self._adopted)
         if source.secret is not None and self.authority.is_near_end and self._signs_by(source):
             await self._renew(source.secret)
+
+    def _take_revocations(self, source: _Source, signer: Signer) -> None:
+        if source.secret is None:
+            where = f"{source.where}/{store.REVOCATIONS}"
+            trusted = self.authority.state.authorities
+            self.revocations.take(source.parts.get(store.REVOCATIONS, b""), signer, where, trusted)
+        else:
+            self.revocations.withdraw()
 
     def _signs_by(self, source: _Source) -> bool:
         current = self.authority.state.current
@@ -230,6 +247,10 @@ class SharedAuthority:
 
 def _decode(kept: Found) -> State:
     return store.decode_state(kept.data.get(store.STATE, b""), kept.where)
+
+
+def _without_revocations(parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    return {name: content for name, content in parts.items() if name != store.REVOCATIONS}
 
 
 def _is_self_signed(signer: Signer) -> bool:

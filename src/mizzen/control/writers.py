@@ -13,14 +13,15 @@ from collections.abc import Awaitable, Callable
 from mizzen import settings
 from mizzen.analysis import settings as analysis_settings
 from mizzen.control.all_entries import AllEntries
+from mizzen.control.authority import KeptAuthority
 from mizzen.control.cluster import Cluster
 from mizzen.control.election import Election, lease_name, make_identity
 from mizzen.control.entry_addresses import EntryAddresses
 from mizzen.control.leader_requests import LeaderRequests
 from mizzen.control.managed_gateways import GatewayDeployer
 from mizzen.control.mesh import MeshSettings
+from mizzen.control.namespace_config_maps import REVOCATIONS, ROOTS, NamespaceConfigMaps
 from mizzen.control.object_verdicts import keep_verdicts
-from mizzen.control.root_config_maps import RootConfigMaps
 from mizzen.control.statuses import StatusWriter, keep_gateway_statuses
 from mizzen.incremental import Engine
 from mizzen.sources.origins import Finding
@@ -44,12 +45,12 @@ class Writers:
         config: settings.Settings,
         *,
         mesh: MeshSettings,
-        roots: Callable[[], bytes],
+        authority: KeptAuthority,
         findings: Callable[[], tuple[Finding, ...]],
         is_ready: Callable[[], bool],
     ) -> None:
         self._cluster, self._db, self._config, self._is_ready = cluster, db, config, is_ready
-        self._mesh, self._roots, self._findings = mesh, roots, findings
+        self._mesh, self._authority, self._findings = mesh, authority, findings
         self._identity = make_identity(config.instance.name or socket.gethostname())
         self.elections: list[Election] = []
         """Those that it stands for."""
@@ -117,9 +118,14 @@ class Writers:
             await EntryAddresses(entries.db, entries.source, requests, networks).run()
 
     async def _distribute_roots(self, requests: LeaderRequests) -> None:
-        await RootConfigMaps(
-            self._cluster.source,
-            requests,
-            self._config.authority.root_config_map,
-            roots=self._roots,
-        ).run()
+        source, kept, config = self._cluster.source, self._authority, self._config.authority
+        roots = NamespaceConfigMaps(
+            source, requests, ROOTS, config.root_config_map, content=lambda: kept.authority.bundle
+        )
+        revocations = NamespaceConfigMaps(
+            source, requests, REVOCATIONS, config.revocation_config_map, content=lambda: kept.revocations.pem
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(roots.run())
+            if config.revocations:
+                tasks.create_task(revocations.run())

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import msgspec
 
+from mizzen import settings
 from mizzen.ca import certificates, store, tokens
 from mizzen.ca.authority import State
+from mizzen.ca.revocations import Revocations
 from mizzen.local.processes import Command, Supervisor
 from mizzen.local.runtime import Layout
 
@@ -72,12 +74,15 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
 class Credentials:
     """The authority's root and the issuer of tokens, made once and found again."""
 
-    def __init__(self, folder: Path, trust_domain: str, clock: Callable[[], float]) -> None:
+    def __init__(self, folder: Path, config: settings.Authority, trust_domain: str, clock: Callable[[], float]) -> None:
+        """An operator's authority that is there signs from the start; raises AuthorityError for a broken one."""
         self.folder = folder
-        state = store.load_state(folder)
-        if state is None and store.find_plugged(folder) is None:
-            root = certificates.build_root(trust_domain, _ROOT_LIFETIME, 2048, clock())
-            store.save_state(folder, State(current=root))
+        # The control plane runs in the folder, and finds from there what is plugged in.
+        signer = Revocations(enabled=config.revocations, clock=clock).read_plugged(folder / config.directory)
+        if store.load_state(folder) is None and store.find_plugged(folder) is None:
+            if signer is None:
+                signer = certificates.build_root(trust_domain, _ROOT_LIFETIME, 2048, clock())
+            store.save_state(folder, State(current=signer))
         key_file = folder / _TOKEN_KEY
         if not key_file.exists():
             store.replace_file(key_file, tokens.encode_private_key(tokens.generate_key()), 0o600)
@@ -96,6 +101,19 @@ class Credentials:
     def roots(self) -> str:
         """The bundle that everybody trusts, as PEM."""
         return self.root_file.read_text()
+
+    @property
+    def revocations(self) -> str:
+        """What the control plane says is revoked, as PEM; empty for nothing."""
+        try:
+            return (self.folder / store.REVOKED).read_text()
+        except FileNotFoundError:
+            return ""
+
+    @property
+    def distributed(self) -> tuple[str, str]:
+        """Everything that pods are told of the authority."""
+        return self.roots, self.revocations
 
     def issue(self, namespace: str, account: str, pod: str, audience: str) -> str:
         """A token of a service account, bound to a pod."""

@@ -3,7 +3,7 @@
 In: the objects of the manifests as their source delivers them, and the mesh's root certificates. Out: look-ups for
 pods (ConfigMaps, Secrets, Namespaces), the mesh config, nodes, and the objects that make pods. Where the manifests say
 nothing, a local mesh has its own word: a mesh config with DNS capture and access logs, one node, the ConfigMap with
-the roots in every namespace.
+the roots and the one with revocation lists in every namespace.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,6 +22,7 @@ from mizzen.local import publish
 from mizzen.local.isolation import Isolation
 
 ROOT_CONFIG_MAP = "istio-ca-root-cert"
+REVOCATION_CONFIG_MAP = "istio-ca-crl"
 MESH_CONFIG = Key("ConfigMap", publish.SYSTEM_NAMESPACE, "istio")
 HOLDS_UNRUN = (Job, CronJob)
 """Kinds that make pods and that a local mesh does not run."""
@@ -49,12 +50,18 @@ def mesh_text(objects: Mapping[Key, Object]) -> str:
 class Inventory:
     """The objects of one moment; replaced as a whole by `take`."""
 
-    def __init__(self, isolation: Isolation, agent_address: str, roots: Callable[[], str]) -> None:
+    def __init__(
+        self, isolation: Isolation, agent_address: str, roots: Callable[[], str], revocations: Callable[[], str]
+    ) -> None:
         self.objects: Mapping[Key, Object] = {}
         self.taken = False
         self._isolation = isolation
         self._agent_address = agent_address
-        self._roots = roots
+        self._distributed = {
+            ROOT_CONFIG_MAP: ("root-cert.pem", roots),
+            # Empty without any: a file that is in a pod is only ever replaced.
+            REVOCATION_CONFIG_MAP: ("ca-crl.pem", revocations),
+        }
         self._mesh: tuple[str, Mapping[str, Any]] = ("", {})
 
     def take(self, objects: Mapping[Key, Object]) -> None:
@@ -63,10 +70,11 @@ class Inventory:
         self.taken = True
 
     def look_up(self, key: Key) -> Object | None:
-        """An object of the manifests, or the roots under the name that Istio gives them."""
-        if key.kind == "ConfigMap" and key.name == ROOT_CONFIG_MAP and key not in self.objects:
+        """An object of the manifests, or what the authority distributes under the names that Istio gives it."""
+        if key.kind == "ConfigMap" and key.name in self._distributed and key not in self.objects:
             metadata = ObjectMeta(name=key.name, namespace=key.namespace)
-            return ConfigMap(metadata=metadata, data={"root-cert.pem": self._roots()})
+            name, content = self._distributed[key.name]
+            return ConfigMap(metadata=metadata, data={name: content()})
         return self.objects.get(key)
 
     @property

@@ -223,14 +223,14 @@ class Mesh:
         )
 
     async def _keep_house(self) -> None:
-        """Buries orphans and trims logs often, renews files now and then, and at once when the roots have changed."""
-        renewed, roots = time.monotonic(), self._credentials.roots
+        """Buries orphans and trims logs often, renews files now and then, and at once when the authority says so."""
+        renewed, told = time.monotonic(), self._credentials.distributed
         while True:
             await asyncio.sleep(_BURY_SECONDS)
             bury_orphans()
             await asyncio.to_thread(self._trim_logs)
-            if time.monotonic() - renewed > _REFRESH_SECONDS or self._credentials.roots != roots:
-                renewed, roots = time.monotonic(), self._credentials.roots
+            if time.monotonic() - renewed > _REFRESH_SECONDS or self._credentials.distributed != told:
+                renewed, told = time.monotonic(), self._credentials.distributed
                 await self._fleet.refresh_files()
 
     def _trim_logs(self) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from mizzen import settings
 from mizzen.agent.binaries import find_envoy
 from mizzen.inject.values import InjectionConfig
 from mizzen.local import isolation as ways
@@ -96,11 +97,12 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         return Additions(hub=hub, control_plane=hub, control_plane_ip=str(self.subnets.control_plane))
 
     def make_credentials(self) -> Credentials:
-        return Credentials(self.layout.control, CLUSTER_DOMAIN, time.time)
+        config = settings.load(self.environ)[0].authority
+        return Credentials(self.layout.control, config, CLUSTER_DOMAIN, time.time)
 
     def make_inventory(self, credentials: Credentials) -> Inventory:
         address = f"{self.control_plane_address}:{SECURE_PORT}"
-        return Inventory(self.isolation, address, lambda: credentials.roots)
+        return Inventory(self.isolation, address, lambda: credentials.roots, lambda: credentials.revocations)
 
     def make_control_plane(
         self, credentials: Credentials, changed: Callable[[], None], say: Callable[[str], None]

@@ -19,7 +19,7 @@ from mizzen.compile.resource import SECRET
 from mizzen.errors import AuthorityError, DecodeError, SessionError
 from mizzen.model.proxy import Proxy
 from mizzen.model.spiffe import Identity
-from mizzen.transport import Transport
+from mizzen.transport import Transport, read_chain
 from mizzen.xds import identity, kinds, metrics
 from mizzen.xds.admission import Admission
 from mizzen.xds.debugging import Console, DebugAnswers, NoConsole
@@ -229,7 +229,7 @@ def _credentials(context: Any, address: str) -> Credentials:
     known = context.auth_context()
     return Credentials(
         metadata={key: value for key, value in context.invocation_metadata() if isinstance(value, str)},
-        certificates=tuple(known.get("x509_pem_cert", ())),
+        certificates=read_chain(known),
         certificate_uris=tuple(uri.decode() for uri in known.get("peer_uri", ())),
         address=address,
     )

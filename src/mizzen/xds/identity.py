@@ -38,7 +38,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, str]
     """Request headers, names in lower case."""
     certificates: tuple[bytes, ...] = ()
-    """The client's certificate chain as PEM, leaf first, verified by TLS; empty without one."""
+    """The client's certificate and what came along of its chain as PEM, verified by TLS; empty without one."""
     certificate_uris: tuple[str, ...] = ()
     """URI names of the leaf."""
     address: str = ""

@@ -9,10 +9,12 @@ from mizzen.ca.identity import (
     TokenAuthenticator,
     bearer_token,
 )
+from mizzen.ca.revocations import Revocations
 from mizzen.ca.tokens import ServiceAccount
 from mizzen.errors import AuthorityError
 
 CART = "spiffe://cluster.local/ns/shop/sa/cart"
+NOTHING = Revocations(enabled=True)
 
 
 class OneToken:
@@ -30,7 +32,7 @@ def domains() -> frozenset[str]:
 
 @pytest.mark.parametrize("uri", [CART, "spiffe://old.local/ns/shop/sa/cart"])
 async def test_certificate_of_a_trusted_domain_is_believed(uri: str) -> None:
-    caller = await CertificateAuthenticator(domains).authenticate(Call(certificate_uris=(uri,)))
+    caller = await CertificateAuthenticator(domains, NOTHING).authenticate(Call(certificate_uris=(uri,)))
     assert (caller.identities, caller.method) == ((uri,), "certificate")
 
 
@@ -45,7 +47,7 @@ async def test_certificate_of_a_trusted_domain_is_believed(uri: str) -> None:
 )
 async def test_other_certificates_prove_nothing(uris: tuple[str, ...], reason: str) -> None:
     with pytest.raises(AuthorityError, match=reason):
-        await CertificateAuthenticator(domains).authenticate(Call(certificate_uris=uris))
+        await CertificateAuthenticator(domains, NOTHING).authenticate(Call(certificate_uris=uris))
 
 
 async def test_token_gives_an_identity_of_the_own_trust_domain() -> None:
@@ -71,13 +73,19 @@ def test_bearer_tokens_are_read_from_their_header(header: str, token: str | None
 
 
 async def test_first_method_that_works_wins() -> None:
-    authenticators = (CertificateAuthenticator(domains), TokenAuthenticator(OneToken(), lambda: "cluster.local"))
+    authenticators = (
+        CertificateAuthenticator(domains, NOTHING),
+        TokenAuthenticator(OneToken(), lambda: "cluster.local"),
+    )
     call = Call(metadata={"authorization": "Bearer good"}, certificate_uris=())
     assert (await FirstAuthenticator(authenticators).authenticate(call)).method == "token"
 
 
 async def test_when_none_works_all_reasons_are_told() -> None:
-    authenticators = (CertificateAuthenticator(domains), TokenAuthenticator(OneToken(), lambda: "cluster.local"))
+    authenticators = (
+        CertificateAuthenticator(domains, NOTHING),
+        TokenAuthenticator(OneToken(), lambda: "cluster.local"),
+    )
     call = Call(metadata={"authorization": "Bearer bad"})
     with pytest.raises(AuthorityError, match="no client certificate; the token is not good"):
         await FirstAuthenticator(authenticators).authenticate(call)
@@ -93,4 +101,4 @@ async def test_a_tokens_pod_is_known_with_its_caller() -> None:
         Call(metadata={"authorization": "Bearer good"})
     )
     assert (found.identities, found.pod) == ((CART,), "cart-0")
-    assert (await CertificateAuthenticator(domains).authenticate(Call(certificate_uris=(CART,)))).pod == ""
+    assert (await CertificateAuthenticator(domains, NOTHING).authenticate(Call(certificate_uris=(CART,)))).pod == ""

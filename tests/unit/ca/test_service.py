@@ -1,5 +1,6 @@
 """The certificate service and the control plane's own certificate, over real gRPC with real TLS."""
 
+import contextlib
 import time
 from collections.abc import AsyncIterator
 
@@ -8,11 +9,14 @@ import pytest
 from certificate_requests import make_request, read_chain, verify_chain
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from plugged_authority import make_node, revoke
 
 from mizzen import observe, protos, settings
 from mizzen.ca import certificates, service, serving, tokens
-from mizzen.ca.authority import Authority, start_self_signed
+from mizzen.ca.authority import Authority, State, start_self_signed
+from mizzen.ca.certificates import Signer
 from mizzen.ca.identity import Call, Caller, CertificateAuthenticator, FirstAuthenticator, TokenAuthenticator
+from mizzen.ca.revocations import Revocations
 from mizzen.errors import AuthorityError
 
 DAY = 86_400.0
@@ -37,17 +41,18 @@ def impersonate(caller: Caller, other: str) -> None:
 class Mesh:
     """A control plane with a token port and a mutual TLS port, at a time of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, signer: Signer | None = None) -> None:
         # TLS libraries ask the real clock, so the mesh's time starts there.
         self.offset = 0.0
         self.clock = lambda: time.time() + self.offset
-        state = start_self_signed("cluster.local", CONFIG, self.clock())
+        state = State(current=signer) if signer else start_self_signed("cluster.local", CONFIG, self.clock())
+        self.revocations = Revocations(enabled=True)
         self.authority = Authority(state, CONFIG, self.clock, fresh=True)
         self.certificate = serving.ServingCertificate(self.authority, (HOST,), self.clock)
         verifier = tokens.KeyTokenVerifier([KEY.public_key()], self.clock)
         self.authenticator = authenticator = FirstAuthenticator(
             (
-                CertificateAuthenticator(lambda: frozenset({"cluster.local"})),
+                CertificateAuthenticator(lambda: frozenset({"cluster.local"}), self.revocations),
                 TokenAuthenticator(verifier, lambda: "cluster.local"),
             )
         )
@@ -76,12 +81,20 @@ class Mesh:
             return await call(request, metadata=metadata, timeout=60)
 
 
+@contextlib.asynccontextmanager
+async def serving_mesh(signer: Signer | None = None) -> AsyncIterator[Mesh]:
+    made = Mesh(signer)
+    await made.server.start()
+    try:
+        yield made
+    finally:
+        await made.server.stop(None)
+
+
 @pytest.fixture
 async def mesh() -> AsyncIterator[Mesh]:
-    made = Mesh()
-    await made.server.start()
-    yield made
-    await made.server.stop(None)
+    async with serving_mesh() as made:
+        yield made
 
 
 def request(csr: str = "", **fields):
@@ -113,6 +126,25 @@ async def test_certificate_renews_itself_over_mutual_tls(mesh: Mesh) -> None:
     answer = await mesh.ask(mesh.mutual_port, request(), identity=identity)
     chain, roots = read_chain(answer.cert_chain)
     assert verify_chain(chain, roots, mesh.clock()) == [CART]
+
+
+@pytest.mark.parametrize("revoked", ["leaf", "intermediate"])
+async def test_what_is_revoked_renews_nothing_but_a_token_still_does(revoked: str) -> None:
+    root = make_node("root", time.time())
+    issuing = make_node("issuing", time.time(), root)
+    signer = certificates.build_signer(issuing.certificate, issuing.key, (), [root.certificate])
+    async with serving_mesh(signer) as mesh:
+        identity = await workload_identity(mesh)
+        await mesh.ask(mesh.mutual_port, request(), identity=identity)
+        leaf = certificates.decode(identity[1], "own")[0]
+        found = {"leaf": (leaf, issuing, root), "intermediate": (issuing.certificate, root, issuing)}
+        certificate, issuer, other = found[revoked]
+        lists = revoke(issuer, time.time(), [certificate.serial_number]) + revoke(other, time.time())
+        mesh.revocations.take(lists, signer, "ca-crl.pem")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await mesh.ask(mesh.mutual_port, request(), identity=identity)
+        assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        await mesh.ask(mesh.mutual_port, request(), mesh.token(), identity=identity)
 
 
 async def workload_identity(mesh: Mesh) -> tuple[bytes, bytes]:

@@ -7,7 +7,7 @@ import pathlib
 import msgspec
 import pytest
 from certificate_requests import make_request, read_chain, verify_chain
-from plugged_authority import make_node, write_authority
+from plugged_authority import make_node, revoke, write_authority
 
 from mizzen import settings
 from mizzen.ca import store
@@ -222,3 +222,83 @@ def test_half_exchanged_authority_changes_nothing(
         f"the plugged-in authority stays as it was: {tmp_path / 'plugged'}: "
         "the authority's key does not belong to its certificate"
     ]
+
+
+def write_revocations(tmp_path: pathlib.Path, pem: bytes, seconds: int) -> None:
+    (tmp_path / "plugged" / "ca-crl.pem").write_bytes(pem)
+    touch_later(tmp_path / "plugged", seconds)
+
+
+def test_revocation_lists_are_followed_and_kept_for_others_to_read(
+    tmp_path: pathlib.Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = make_node("root", START)
+    write_authority(tmp_path / "plugged", root, [], [root])
+    one, two = revoke(root, START, [1]), revoke(root, START, [1, 2])
+    write_revocations(tmp_path, one, 0)
+    running = start(tmp_path, clock)
+    distributed = tmp_path / "ca" / "revoked.pem"
+    assert running.revocations.pem == distributed.read_bytes() == one
+    write_revocations(tmp_path, two, 1)
+    running.follow()
+    assert running.revocations.pem == distributed.read_bytes() == two
+    write_revocations(tmp_path, two[:-30], 2)
+    running.follow()
+    assert running.revocations.pem == distributed.read_bytes() == two
+    assert "ca-crl.pem holds no whole PEM of a CRL; the last good revocation lists stay in force" in caplog.text
+    (tmp_path / "plugged" / "ca-crl.pem").unlink()
+    running.follow()
+    assert running.revocations.pem == b""
+    assert not distributed.exists()
+
+
+def test_a_bad_revocation_list_keeps_a_process_from_starting(tmp_path: pathlib.Path, clock: Clock) -> None:
+    root, stranger = make_node("root", START), make_node("stranger", START)
+    write_authority(tmp_path / "plugged", root, [], [root])
+    write_revocations(tmp_path, revoke(stranger, START), 0)
+    with pytest.raises(AuthorityError, match=r"ca-crl\.pem holds no CRL signed by CN=root"):
+        start(tmp_path, clock)
+    assert start(tmp_path, clock, revocations=False).revocations.pem is None
+
+
+def test_a_bad_revocation_list_does_not_keep_the_authority_from_being_renewed(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    root = make_node("root", START)
+    first, second = (make_node("issuing", START, root) for _ in range(2))
+    write_authority(tmp_path / "plugged", first, [], [root])
+    lists = revoke(root, START) + revoke(first, START) + revoke(second, START)
+    write_revocations(tmp_path, lists, 0)
+    running = start(tmp_path, clock)
+    write_authority(tmp_path / "plugged", second, [], [root])
+    write_revocations(tmp_path, b"nonsense", 1)
+    running.follow()
+    assert running.revocations.pem == lists
+    assert running.authority.state.current.certificate == second.certificate
+
+
+def test_without_a_plugged_authority_there_is_nothing_to_say_of_revocations(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    assert start(tmp_path, clock).revocations.pem is None
+
+
+def test_lists_that_lack_the_root_of_before_wait_until_that_has_retired(
+    tmp_path: pathlib.Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = start(tmp_path, clock, root_overlap=100.0)
+    running.authority.issue(REQUEST, [CART])
+    root = make_node("root", START)
+    write_authority(tmp_path / "plugged", root, [], [root])
+    write_revocations(tmp_path, revoke(root, START, [1]), 0)
+    running.follow()
+    assert "which is still trusted; until then it is not in force" in caplog.text
+    for moment in (START, START + 101):
+        clock.now = moment
+        running.authority.advance()
+        assert running.revocations.pem is None
+    assert running.authority.state.current.certificate == root.certificate
+    clock.now = START + 2 * DAY
+    running.authority.advance()
+    assert running.authority.state.roots == (root.certificate,)
+    assert running.revocations.pem == (tmp_path / "plugged" / "ca-crl.pem").read_bytes()

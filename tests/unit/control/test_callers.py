@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mizzen import settings
 from mizzen.api.mesh.merge import merge_mesh_config
 from mizzen.ca import tokens
+from mizzen.ca.revocations import Revocations
 from mizzen.control import callers
 from mizzen.errors import AuthorityError
 from mizzen.model.spiffe import Identity
@@ -29,7 +30,7 @@ KEY = tokens.generate_key()
 def authenticator(tmp_path: pathlib.Path) -> callers.StreamAuthenticator:
     (tmp_path / "key.pem").write_bytes(tokens.encode_public_key(KEY.public_key()))
     verifier = callers.load_verifier([str(tmp_path / "key.pem")], "", ("istio-ca",), lambda: NOW)
-    return callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, verifier))
+    return callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, Revocations(enabled=True), verifier))
 
 
 def test_former_domains_and_those_of_further_roots_are_trusted() -> None:
@@ -55,7 +56,7 @@ async def test_without_credentials_nobody_is_believed(tmp_path: pathlib.Path) ->
 
 async def test_without_a_key_no_token_is_believed() -> None:
     token = tokens.TokenIssuer(KEY, lambda: NOW).issue(tokens.ServiceAccount(namespace="shop", name="cart"))
-    found = callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, None))
+    found = callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, Revocations(enabled=True), None))
     with pytest.raises(AuthorityError):
         await found.authenticate(Credentials(metadata={"authorization": f"Bearer {token}"}))
 
@@ -77,7 +78,9 @@ async def test_an_outside_issuer_is_believed_beside_the_mesh_s_own() -> None:
         settings.Settings(authority=settings.Authority(jwt_rule=json.dumps(rule))), lambda: NOW
     )
     own = tokens.KeyTokenVerifier((KEY.public_key(),), lambda: NOW)
-    found = callers.StreamAuthenticator(callers.build_authenticator(lambda: MESH, issuer, own))
+    found = callers.StreamAuthenticator(
+        callers.build_authenticator(lambda: MESH, Revocations(enabled=True), issuer, own)
+    )
     claims = {"iss": rule["issuer"], "sub": "system:serviceaccount:shop:cart", "aud": "istio-ca", "exp": NOW + 9}
     outside = jwt.encode(claims, key, algorithm="ES256")
     inside = tokens.TokenIssuer(KEY, lambda: NOW).issue(tokens.ServiceAccount(namespace="shop", name="cart"))

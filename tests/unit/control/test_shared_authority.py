@@ -2,11 +2,12 @@
 
 import asyncio
 import pathlib
+import shutil
 
 import msgspec
 import pytest
 from certificate_requests import make_request, read_chain, verify_chain
-from plugged_authority import make_node, write_authority
+from plugged_authority import make_node, revoke, write_authority
 from secret_server import SecretServer
 
 from mizzen import settings
@@ -320,3 +321,57 @@ async def test_a_running_one_goes_on_while_the_server_is_away_and_writes_what_it
     await shared.look()
     stored = store.decode_state(replicas.server.data("mizzen-authority")["authority.json"], "x")
     assert stored.issued_until >= START + 80 * DAY
+
+
+async def test_replicas_follow_the_revocation_lists_of_the_operators_secret(replicas: Replicas, caplog) -> None:
+    made = make_node("operator's", START)
+    one, two = revoke(made, START, [1]), revoke(made, START, [1, 2])
+    replicas.server.put("cacerts", {**parts_of(made), "ca-crl.pem": one})
+    first, second = await replicas.start(), await replicas.start()
+    assert first.revocations.pem == second.revocations.pem == one
+    writes = list(replicas.server.writes)
+    for pem, in_force in ((two, two), (b"nonsense", two), (b"", b"")):
+        replicas.server.put("cacerts", {**parts_of(made), "ca-crl.pem": pem})
+        await replicas.look()
+        assert first.revocations.pem == second.revocations.pem == in_force
+    assert replicas.server.writes == writes, "who signs is the same"
+    assert "Secret istio-system/cacerts/ca-crl.pem holds no whole PEM of a CRL; the last good" in caplog.text
+
+
+async def test_a_new_revocation_list_does_not_undo_what_another_replica_announced(replicas: Replicas) -> None:
+    old, new = make_node("old", START), make_node("new", START)
+    replicas.server.put("cacerts", parts_of(old))
+    ahead, behind = await replicas.start(), await replicas.start()
+    write_authority(pathlib.Path(replicas.config.directory), new, [], [new, old])
+    await ahead.look()
+    assert ahead.authority.state.successor is not None
+    shutil.rmtree(replicas.config.directory)
+    replicas.server.put("cacerts", {**parts_of(old), "ca-crl.pem": revoke(old, START) + revoke(new, START)})
+    await behind.look()
+    assert behind.revocations.pem
+    assert behind.authority.state.successor is not None
+
+
+async def test_a_bad_revocation_list_keeps_a_replica_from_starting(replicas: Replicas) -> None:
+    made = make_node("operator's", START)
+    replicas.server.put("cacerts", {**parts_of(made), "ca-crl.pem": revoke(make_node("x", START), START)})
+    with pytest.raises(AuthorityError, match="no CRL signed by CN=operator's"):
+        await replicas.start()
+
+
+async def test_a_self_signed_authority_says_that_nothing_is_revoked(replicas: Replicas) -> None:
+    assert (await replicas.start()).revocations.pem == b""
+
+
+async def test_lists_that_lack_the_root_of_before_wait_until_that_has_retired(replicas: Replicas) -> None:
+    replicas.config = msgspec.structs.replace(replicas.config, root_overlap=100.0)
+    shared = await replicas.start()
+    made = make_node("operator's", START)
+    replicas.server.put("cacerts", {**parts_of(made), "ca-crl.pem": revoke(made, START)})
+    await replicas.look()
+    assert shared.revocations.pem == b""
+    for seconds in (101, 2 * DAY):
+        replicas.now = START + seconds
+        await replicas.look()
+    assert shared.authority.state.roots == (made.certificate,)
+    assert shared.revocations.pem

@@ -16,7 +16,7 @@ ADDITIONS = Additions(hub="10.44.0.1", control_plane="10.44.0.1", control_plane_
 
 
 def holding(*objects: Object, isolation: Isolation = Isolation.ROOT) -> Inventory:
-    known = Inventory(isolation, "10.96.0.1:15012", lambda: "PEM")
+    known = Inventory(isolation, "10.96.0.1:15012", lambda: "PEM", lambda: "CRL")
     known.take({Key(type(o).__name__, o.metadata.namespace, o.metadata.name): o for o in objects})
     return known
 
@@ -30,6 +30,10 @@ def test_the_roots_are_in_every_namespace_unless_a_manifest_says_otherwise():
     assert holding().look_up(key).data == {"root-cert.pem": "PEM"}
     own = ConfigMap(metadata=ObjectMeta(name=key.name, namespace="shop"), data={"root-cert.pem": "OWN"})
     assert holding(own).look_up(key) == own
+
+
+def test_the_revocation_lists_are_in_every_namespace():
+    assert holding().look_up(Key("ConfigMap", "shop", "istio-ca-crl")).data == {"ca-crl.pem": "CRL"}
 
 
 def test_the_mesh_config_of_the_manifests_replaces_the_local_one():

@@ -1,4 +1,4 @@
-"""The roots in every namespace: made, put right, changed with the roots, and fought over by nobody for long."""
+"""ConfigMaps in every namespace: made, put right, changed with the content, removed, and fought over by nobody for long."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from mizzen.api.kube.cluster import Namespace
 from mizzen.api.kube.data import ConfigMap
 from mizzen.api.meta import Key, LabelSelector, Object, ObjectMeta, Timestamp
 from mizzen.control.leader_requests import LeaderRequests
-from mizzen.control.root_config_maps import RootConfigMaps
+from mizzen.control.namespace_config_maps import ROOTS, NamespaceConfigMaps
 from mizzen.sources.kube.client import Refused
 from mizzen.sources.kube.selection import Selection
 
@@ -90,6 +90,10 @@ class Cluster:
         held = self.objects.get(key)
         if method == "POST" and held is not None:
             raise Refused(409, "exists")
+        if method == "DELETE":
+            assert sent == {"preconditions": {"resourceVersion": self.resource_version(key)}}
+            self.remove(namespace)
+            return b"{}"
         if method == "PATCH" and sent["metadata"]["resourceVersion"] != self.resource_version(key):
             raise Refused(409, "modified")
         kept = held if isinstance(held, ConfigMap) else ConfigMap()
@@ -113,17 +117,19 @@ class Kept:
     """A term over a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.roots, self.leads = cluster, OLD, True
+        self.cluster, self.leads = cluster, True
+        self.content: bytes | None = OLD
 
 
 def play(cluster: Cluster, scenario: Callable[[Kept], Awaitable[None]]) -> None:
     async def run() -> None:
         kept = Kept(cluster)
-        maps = RootConfigMaps(
+        maps = NamespaceConfigMaps(
             cluster,
             LeaderRequests(cluster, lambda: kept.leads),
+            ROOTS,
             NAME,
-            roots=lambda: kept.roots,
+            content=lambda: kept.content,
             clock=now,
         )
         task = asyncio.ensure_future(maps.run())
@@ -186,7 +192,7 @@ def test_new_roots_reach_a_thousand_namespaces_at_a_bounded_rate():
         await asyncio.sleep(60)
         assert cluster.holders(OLD) == set(names)
         cluster.writes.clear()
-        kept.roots = NEW
+        kept.content = NEW
         await asyncio.sleep(60)
         assert cluster.holders(NEW) == set(names)
         assert len(cluster.writes) == 1000
@@ -235,14 +241,14 @@ def test_only_namespaces_that_the_mesh_serves_get_them():
     async def scenario(kept: Kept) -> None:
         selectors = [LabelSelector(match_labels={"mesh": each}) for each in ("yes", "too")]
         cluster.selection.set_selectors(selectors)
-        kept.roots = NEW
+        kept.content = NEW
         await asyncio.sleep(1)
         assert cluster.holders(NEW) == {"meshed"}
         cluster.add("plain", mesh="too")
         await asyncio.sleep(1)
         assert cluster.holders(NEW) == {"meshed", "plain"}
         cluster.add("plain")
-        kept.roots = OLD
+        kept.content = OLD
         await asyncio.sleep(1)
         assert cluster.holders(OLD) == {"meshed"}
         cluster.selection.set_selectors(())
@@ -260,5 +266,42 @@ def test_nobody_writes_after_its_term():
         cluster.remove("shop")
         await asyncio.sleep(100)
         assert cluster.holders(OLD) == set()
+
+    play(cluster, scenario)
+
+
+def test_no_content_removes_what_a_control_plane_wrote_and_nothing_else():
+    cluster = Cluster("shop", "own")
+
+    async def scenario(kept: Kept) -> None:
+        cluster.overwrite("own", "theirs", metadata=ObjectMeta(name=NAME, namespace="own"), immutable=True)
+        kept.content = b""
+        await asyncio.sleep(1)
+        assert cluster.holders(b"theirs") == {"own"}
+        assert cluster.holders(OLD) == set()
+        cluster.add("late")
+        await asyncio.sleep(300)
+        assert [each[:2] for each in cluster.writes if each[0] == "DELETE"] == [("DELETE", "shop")]
+        assert "late" not in {namespace for _, namespace, _ in cluster.writes}
+        kept.content = NEW
+        await asyncio.sleep(1)
+        assert cluster.holders(NEW) == {"shop", "late"}
+
+    play(cluster, scenario)
+
+
+def test_while_the_content_is_not_known_everything_stays_as_it_is():
+    cluster = Cluster("shop")
+
+    async def scenario(kept: Kept) -> None:
+        kept.content = None
+        cluster.add("late")
+        cluster.overwrite("shop", "theirs")
+        await asyncio.sleep(300)
+        assert cluster.holders(b"theirs") == {"shop"}
+        assert len(cluster.writes) == 1
+        kept.content = NEW
+        await asyncio.sleep(1)
+        assert cluster.holders(NEW) == {"shop", "late"}
 
     play(cluster, scenario)
