@@ -106,7 +106,7 @@ class Credentials:
     def revocations(self) -> str:
         """What the control plane says is revoked, as PEM; empty for nothing."""
         try:
-            return (self.folder / store.REVOKED).read_text()
+            return (self.folder / store.REVOKED).read_text(encoding="utf-8")
         except FileNotFoundError:
             return ""
 

@@ -1,6 +1,9 @@
 """Who signs in a local mesh, and what its pods are told of that."""
 
+import os
 import pathlib
+import subprocess
+import sys
 import time
 
 import pytest
@@ -46,6 +49,23 @@ def test_pods_are_told_of_the_lists_that_the_control_plane_has_put_in_force(tmp_
     assert made.revocations == ""
     RunningAuthority(config(tmp_path), str(tmp_path / "control"), "cluster.local")
     assert made.distributed == (ROOT.pem.decode(), lists.decode())
+
+
+def test_a_comment_among_the_lists_is_utf_8_whatever_the_locale_is(tmp_path: pathlib.Path) -> None:
+    credentials(tmp_path)
+    (tmp_path / "control" / "revoked.pem").write_text("ä", encoding="utf-8")
+    script = (
+        "import pathlib, sys\n"
+        "from mizzen import settings\n"
+        "from mizzen.local.control_plane import Credentials\n"
+        "made = Credentials(pathlib.Path(sys.argv[1]), settings.Authority(directory='none'), 'x', lambda: 0.0)\n"
+        "print(ascii(made.revocations))\n"
+    )
+    environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "control"], env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (r"'\xe4'" + "\n", "")
 
 
 @pytest.mark.parametrize("name", ["ca-key.pem", "ca-crl.pem"])
