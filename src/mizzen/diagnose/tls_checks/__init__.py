@@ -4,6 +4,8 @@
     clients     what a client's proxy speaks to a Service's port, and the rule by which it does
     gateways    the same of a gateway, whatever its routes
     checks      one client against one port: the verdict, the reason, the objects behind both sides
+    looks       what a walk looked at of what a proxy holds
+    reuse       one port, and clients for whom what was found of another holds
     matrix      all clients against all ports; pairs that are alike stand together
     report      rows and JSON
 

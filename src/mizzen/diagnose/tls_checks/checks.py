@@ -75,7 +75,23 @@ def check_servers(
     world: World, pod: Workload, service: services.Service, port: services.Port, found: tuple[Server, ...]
 ) -> Check:
     """The same of a pod that is no gateway, and of servers that were looked up before."""
-    traced = walk.trace(world, _request(pod, service, port))
+    return judge(world, pod, service, port, found, connect(world, pod, service, port))
+
+
+def connect(world: World, pod: Workload, service: services.Service, port: services.Port) -> Trace:
+    """What a connection to the port meets."""
+    return walk.trace(world, request(pod, service, port))
+
+
+def judge(
+    world: World,
+    pod: Workload,
+    service: services.Service,
+    port: services.Port,
+    found: tuple[Server, ...],
+    traced: Trace,
+) -> Check:
+    """The verdict, by what a connection met."""
     speaks = clients.read_client(world, pod, service, port, traced)
     is_self = pod.proxy == "sidecar" and service.is_headless and any(s.address in pod.addresses for s in found)
     kinds = {(server.kind, is_self and server.address in pod.addresses) for server in found}
@@ -117,7 +133,7 @@ def _build(
     )
 
 
-def _request(pod: Workload, service: services.Service, port: services.Port, address: str = "") -> Request:
+def request(pod: Workload, service: services.Service, port: services.Port, address: str = "") -> Request:
     """A connection of the port's protocol, as a program would make it."""
     protocol = port.protocol
     scheme = "tls" if protocol.is_tls else "http" if protocol.is_http or protocol.is_auto else "tcp"
@@ -167,11 +183,11 @@ def _at_program(speaks: Client, server: Server) -> Outcome:
 def _to_one(world: World, pod: Workload, service: services.Service, port: services.Port, server: Server) -> Outcome:
     """How a connection to this endpoint fares."""
     if pod.proxy == "sidecar" and service.is_headless:
-        traced = walk.trace(world, _request(pod, service, port, server.address))
+        traced = walk.trace(world, request(pod, service, port, server.address))
     elif pod.proxy == "sidecar":
-        traced = walk.trace(_with_only(world, pod, server), _request(pod, service, port))
+        traced = walk.trace(_with_only(world, pod, server), request(pod, service, port))
     else:
-        direct = msgspec.structs.replace(_request(pod, service, port, server.address), port=server.port)
+        direct = msgspec.structs.replace(request(pod, service, port, server.address), port=server.port)
         traced = walk.trace(world, direct)
     speaks = clients.read_client(world, pod, service, port, traced)
     return _judge(traced, speaks, (server,), port)

@@ -28,9 +28,11 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """The DestinationRule whose `tls` decides."""
 
 
-def read_client(world: World, pod: Workload, service: services.Service, port: services.Port, found: Trace) -> Client:
-    """What the pod's side spoke in this trace, and why."""
-    own = [step for step in found.steps if step.side == pod.reference]
+def read_client(
+    world: World, pod: Workload, service: services.Service, port: services.Port, found: Trace, side: str = ""
+) -> Client:
+    """What the pod's side spoke in this trace, and why; or would have, in the place of the `side` that was traced."""
+    own = [step for step in found.steps if step.side == (side or pod.reference)]
     captured = any(step.link == "capture" and step.title.startswith("captured") for step in own)
     if not captured:
         return Client(speaks=program_speaks(port), mode="no sidecar" if pod.proxy != "sidecar" else "not captured")

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from mizzen.api.networking.virtual_service import VirtualService
-from mizzen.diagnose.tls_checks import checks, gateways, servers
+from mizzen.diagnose.tls_checks import gateways, reuse, servers
 from mizzen.diagnose.tls_checks.checks import Check
-from mizzen.diagnose.tls_checks.servers import Server
 from mizzen.diagnose.trace.world import Workload, World
 from mizzen.model import destination_rules, names, objects, scope, services, workloads
 
@@ -63,39 +62,29 @@ def check_all(world: World, to: Iterable[tuple[services.Service, services.Port]]
         by_class.setdefault(_class(world, pod), []).append(pod)
     classes = [_Alike(pods) for pods in by_class.values()]
     for service, port in to if to is not None else all_ports(world):
-        found = servers.find_servers(world, service, port)
+        asked = reuse.PortChecks(world, service, port, servers.find_servers(world, service, port))
         for alike in classes:
             client = alike.pods[0]
             if client.proxy == "router" and not _leads_to(world, client, service, port):
                 continue
-            yield from _check_alike(world, alike, service, port, found)
+            yield from _check_alike(alike, asked)
 
 
 def _leads_to(world: World, gateway: Workload, service: services.Service, port: services.Port) -> bool:
     return gateways.has_cluster(world, gateway, names.subset_key(names.OUTBOUND, port.number, "", service.host))
 
 
-def _check_alike(
-    world: World, alike: _Alike, service: services.Service, port: services.Port, found: tuple[Server, ...]
-) -> Iterator[Group]:
+def _check_alike(alike: _Alike, asked: reuse.PortChecks) -> Iterator[Group]:
     """The checks of clients that hold the same; those that are servers of the port themselves go their own way."""
-    served = {server.pod for server in found}
+    served = {server.pod for server in asked.servers}
     shared: Check | None = None
     for start, end in alike.runs(served):
         pod = alike.pods[start]
         if pod.reference in served:
-            own = _check(world, pod, service, port, found)
+            own = asked.alone(pod)
         else:
-            own = shared = shared or _check(world, pod, service, port, found)
+            own = shared = shared or asked.check(pod)
         yield Group(clients=alike.references[start:end], first=_for(own, pod.reference))
-
-
-def _check(
-    world: World, pod: Workload, service: services.Service, port: services.Port, found: tuple[Server, ...]
-) -> Check:
-    if pod.proxy == "router":
-        return checks.check(world, pod, service, port)
-    return checks.check_servers(world, pod, service, port, found)
 
 
 def all_ports(world: World) -> list[tuple[services.Service, services.Port]]:

@@ -4,6 +4,7 @@ In: pods, and a function that gives one proxy's resources, each from objects or 
 what was decoded, so that many requests over one world cost little. Nothing here knows how Envoy decides.
 """
 
+import copy
 import datetime
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -104,14 +105,16 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def listening(self, address: str, port: int) -> list[Json]:
         """The listeners at that address and port."""
+        return [self.listeners[name] for name in self.listeners_at((address, port))]
+
+    def listeners_at(self, socket: sockets.Socket) -> list[str]:
+        """The names of the listeners there."""
         if isinstance(self.listeners, sockets.Listening):
-            names = self.listeners.names_at((address, port))
-        else:
-            names = self._names_by_socket.get((address, port), [])
-        return [self.listeners[name] for name in names]
+            return self.listeners.names_at(socket)
+        return self._names_by_socket.get(socket, [])
 
     @functools.cached_property
-    def _names_by_socket(self) -> Mapping[sockets.Socket, list[str]]:
+    def _names_by_socket(self) -> dict[sockets.Socket, list[str]]:
         return sockets.names_by_socket(self.listeners)
 
 
@@ -129,7 +132,7 @@ class World:
         domain: str = "cluster.local",
         now: datetime.datetime | None = None,
     ) -> None:
-        self.pods = tuple(pods)
+        self._stand(pods)
         self.db = db
         """The objects; None where there are only dumps."""
         self.trust_domain = trust_domain
@@ -139,12 +142,15 @@ class World:
         self._places = places or {}
         self._hold = hold
         self._held: dict[str, Holdings] = {}
+        self._made: dict[str, Any] = {}
+        self._read: dict[tuple[int, object], tuple[Json, Any]] = {}
+
+    def _stand(self, pods: Iterable[Workload]) -> None:
+        self.pods = tuple(pods)
         self._by_name: dict[str, list[Workload]] = {}
         for pod in self.pods:
             self._by_name.setdefault(pod.name, []).append(pod)
         self._by_address = {address: pod for pod in self.pods for address in pod.addresses}
-        self._made: dict[str, Any] = {}
-        self._read: dict[tuple[int, object], tuple[Json, Any]] = {}
 
     def holdings(self, pod: Workload) -> Holdings:
         """What a pod's proxy holds; asked for once."""
@@ -189,16 +195,10 @@ class World:
 
     def held_by(self, hold: Callable[[Workload], Holdings], pods: Iterable[Workload] | None = None) -> "World":
         """The same world, where somebody else says what proxies hold, and perhaps what the pods are."""
-        world = World(
-            self.pods if pods is None else pods,
-            hold,
-            db=self.db,
-            places=self._places,
-            trust_domain=self.trust_domain,
-            domain=self.domain,
-            now=self.now,
-        )
-        world._made, world._read = self._made, self._read
+        world = copy.copy(self)
+        world._hold, world._held = hold, {}
+        if pods is not None:
+            world._stand(pods)
         return world
 
     # -- objects ------------------------------------------------------------------------------------------------------
