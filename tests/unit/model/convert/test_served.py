@@ -142,6 +142,36 @@ def test_requests_without_a_backend_are_answered(rules: str, expected: list[str]
     assert hosts(world(gateway(), route(rules))) == {"*": expected}
 
 
+@pytest.mark.parametrize("dialect", ["istio", "envoy"])
+def test_retries_without_a_pause_are_left_to_envoys_own_which_takes_no_zero(dialect: str) -> None:
+    db = world(gateway(), route("{retry: {attempts: 3, backoff: 0s}, backendRefs: [{name: front, port: 80}]}"))
+    who = proxy("edge", "gw-0", ip="10.0.0.20", kind="router", dialect=dialect)
+    (found,) = told(db, who, resource.ROUTE, "http.8080")["http.8080"]["virtualHosts"][0]["routes"]
+    policy = found["route"]["retryPolicy"]
+    assert policy["numRetries"] == 3
+    assert "retryBackOff" not in policy
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "retry", "whole", "each"),
+    [
+        ("{request: 10s}", "", "10s", None),
+        ("{backendRequest: 2s}", "", "2s", None),
+        ("{request: 10s, backendRequest: 2s}", "", "2s", None),
+        ("{request: 10s, backendRequest: 2s}", "retry: {attempts: 1}", "10s", "2s"),
+        ("{request: 10s, backendRequest: 0s}", "", "10s", None),
+        ("{request: 10s, backendRequest: 0s}", "retry: {attempts: 1}", "10s", None),
+        ("{request: 0s}", "", "0s", None),
+    ],
+)
+def test_a_limit_of_zero_is_no_limit_and_takes_none_away(timeouts: str, retry: str, whole: str, each: str) -> None:
+    rule = f"{{timeouts: {timeouts}, backendRefs: [{{name: front, port: 80}}], {retry}}}"
+    found = told(world(gateway(), route(rule)), EDGE_PROXY, resource.ROUTE, "http.8080")["http.8080"]
+    (one,) = found["virtualHosts"][0]["routes"]
+    assert one["route"]["timeout"] == whole
+    assert one["route"].get("retryPolicy", {}).get("perTryTimeout") == each
+
+
 # -- the mesh -----------------------------------------------------------------------------------------------------
 
 BACKENDS = "".join(

@@ -135,9 +135,10 @@ def _mirror(db: Engine, wanted: RequestMirrorFilter, route: Route) -> tuple[HTTP
 
 
 def _retries(wanted: HTTPRouteRetry) -> HTTPRetry:
+    """Retries of a rule; a pause of zero is none, since Envoy would refuse the route for it."""
     attempts = wanted.attempts if wanted.attempts is not None else _DEFAULT_ATTEMPTS
     conditions = ",".join((*_RETRY_ON, *(str(code) for code in wanted.codes)))
-    return HTTPRetry(attempts=attempts, retry_on=conditions if attempts else "", backoff=wanted.backoff)
+    return HTTPRetry(attempts=attempts, retry_on=conditions if attempts else "", backoff=wanted.backoff or None)
 
 
 # -- gRPC -------------------------------------------------------------------------------------------------------------
