@@ -45,7 +45,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """Why the route does not attach; empty where it does."""
     message: str = ""
     rivals: tuple[str, ...] = ()
-    """The host names of the owner's other listeners of that port and protocol."""
+    """The host names of the owner's other listeners that requests or connections may be for."""
 
     @property
     def is_accepted(self) -> bool:
@@ -110,7 +110,9 @@ def _listener_attachments(db: Engine, head: RouteHead, reference: ParentReferenc
             rivals=tuple(
                 other.hostname
                 for other in candidates
-                if (other.port, other.protocol) == (one.port, one.protocol) and other.hostname != one.hostname
+                if other.port == one.port
+                and other.hostname != one.hostname
+                and (other.protocol == one.protocol or (head.key.kind == "TLSRoute" and other.protocol == "HTTPS"))
             ),
         )
 

@@ -123,13 +123,16 @@ def _places(
         yield Placed(attachment.gateway, "*")
     else:
         written = hostnames or ("*",)
-        common = tuple(dict.fromkeys(h for w in written if (h := _narrower(attachment.hostname or "*", w)) is not None))
-        for host in written:
+        common = tuple(dict.fromkeys(h for w in written if (h := _server_name(attachment, w)) is not None))
+        for host in written if common else ():
             yield Placed(attachment.gateway, host, common)
 
 
-def _narrower(listener: str, host: str) -> str | None:
-    """What a listener's host and a route's have in common."""
+def _server_name(attachment: Attachment, host: str) -> str | None:
+    """What a listener's host and a route's have in common; nothing where it is a more specific listener's."""
+    listener = attachment.hostname or "*"
+    if not attachment.admits(host):
+        return None
     if names.matches(listener, host):
         return host
     return listener if names.matches(host, listener) else None
