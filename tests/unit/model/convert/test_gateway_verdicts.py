@@ -151,6 +151,12 @@ def test_a_gateway_without_a_valid_listener_is_not_accepted() -> None:
             "protocol: HTTPS, hostname: a.example, tls: {certificateRefs: [{name: a}]}",
             "ProtocolConflict",
         ),
+        (
+            "protocol: HTTP, hostname: a.example",
+            "protocol: HTTPS, hostname: b.example, tls: {certificateRefs: [{name: a}]}",
+            "ProtocolConflict",
+        ),
+        ("protocol: TLS, hostname: a.example, tls: {mode: Passthrough}", "protocol: HTTP", "ProtocolConflict"),
     ],
 )
 def test_of_two_listeners_that_collide_the_first_is_served(first: str, second: str, reason: str) -> None:

@@ -13,7 +13,8 @@ from mizzen.incremental import Engine, query
 from mizzen.model.convert.gateways.sets import admitted_sets
 
 _DATAGRAM_OR_STREAM = ("TCP", "UDP")
-_BY_HOST = ("HTTP", "HTTPS", "TLS")
+_IN_TLS = ("HTTPS", "TLS")
+_KNOWN = (*_DATAGRAM_OR_STREAM, *_IN_TLS, "HTTP")
 _DEFAULT_PORTS = {"HTTP": 80, "HTTPS": 443}
 
 
@@ -63,11 +64,11 @@ def conflicts(db: Engine, gateway: Key) -> dict[ListenerId, str]:
 
 
 def _collide(a: Slot, b: Slot) -> bool:
-    """Whether two listeners of one port cannot both be served."""
-    if a.protocol in _BY_HOST and b.protocol in _BY_HOST:
+    """Whether two listeners of one port cannot both be served: only TLS, or HTTP alone, tells them apart by host."""
+    by_host = a.protocol == b.protocol == "HTTP" or (a.protocol in _IN_TLS and b.protocol in _IN_TLS)
+    if by_host:
         return a.host == b.host
-    known = (*_DATAGRAM_OR_STREAM, *_BY_HOST)
-    return a.protocol == b.protocol or (a.protocol in known and b.protocol in known)
+    return a.protocol == b.protocol or (a.protocol in _KNOWN and b.protocol in _KNOWN)
 
 
 def _reason(a: Slot, b: Slot) -> str:
