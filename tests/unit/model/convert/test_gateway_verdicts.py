@@ -176,10 +176,11 @@ def test_listeners_of_several_hosts_and_a_host_of_several_protocols_get_along() 
         "{name: a, port: 443, protocol: TLS, hostname: a.example, tls: {mode: Passthrough}}, "
         f"{{name: b, port: 443, protocol: HTTPS, hostname: b.example, {tls}}}, "
         f"{{name: c, port: 443, protocol: HTTPS, hostname: '*.example', {tls}}}, "
-        "{name: d, port: 80, protocol: HTTP, hostname: a.example}"
+        "{name: d, port: 80, protocol: HTTP, hostname: a.example}, "
+        "{name: e, port: 80, protocol: UDP}, {name: f, port: 53, protocol: UDP}, {name: g, port: 53, protocol: TCP}"
     )
     found = verdicts(world(gateway(listeners), secret("a")), "KubernetesGateway", "edge", "gw")
-    assert {found[f"{name}/Conflicted"] for name in "abcd"} == {"False NoConflicts"}
+    assert {found[f"{name}/Conflicted"] for name in "abcdefg"} == {"False NoConflicts"}
 
 
 # -- validation of clients ----------------------------------------------------------------------------------------

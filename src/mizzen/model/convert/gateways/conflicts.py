@@ -12,9 +12,8 @@ from mizzen.api.meta import Key
 from mizzen.incremental import Engine, query
 from mizzen.model.convert.gateways.sets import admitted_sets
 
-_DATAGRAM_OR_STREAM = ("TCP", "UDP")
 _IN_TLS = ("HTTPS", "TLS")
-_KNOWN = (*_DATAGRAM_OR_STREAM, *_IN_TLS, "HTTP")
+_OVER_TCP = ("TCP", "HTTP", *_IN_TLS)
 _DEFAULT_PORTS = {"HTTP": 80, "HTTPS": 443}
 
 
@@ -68,12 +67,12 @@ def _collide(a: Slot, b: Slot) -> bool:
     by_host = a.protocol == b.protocol == "HTTP" or (a.protocol in _IN_TLS and b.protocol in _IN_TLS)
     if by_host:
         return a.host == b.host
-    return a.protocol == b.protocol or (a.protocol in _KNOWN and b.protocol in _KNOWN)
+    return a.protocol == b.protocol or (a.protocol in _OVER_TCP and b.protocol in _OVER_TCP)
 
 
 def _reason(a: Slot, b: Slot) -> str:
-    same = a.protocol == b.protocol and a.protocol not in _DATAGRAM_OR_STREAM
-    return "HostnameConflict" if same else "ProtocolConflict"
+    by_host = a.protocol == b.protocol and a.protocol not in ("TCP", "UDP")
+    return "HostnameConflict" if by_host else "ProtocolConflict"
 
 
 @query
