@@ -305,6 +305,7 @@ def roots(name: str, text: str = ROOT.pem) -> str:
     )
 
 
+MISSING = "{group: '', kind: Service, name: none}"
 SYSTEM = "wellKnownCACertificates: System"
 ROOTS = "caCertificateRefs: [{group: '', kind: ConfigMap, name: roots}]"
 
@@ -377,6 +378,26 @@ def test_policies_of_several_ports_do_not_conflict_and_one_may_stand_aside() -> 
     assert verdicts(db, "BackendTLSPolicy", "web", "aside")["front/Accepted"] == "False IgnoredByIstio"
     for name in "abc":
         assert verdicts(db, "BackendTLSPolicy", "web", name)["front/Accepted"] == "True Accepted"
+
+
+@pytest.mark.parametrize("targets", [f"{SERVICE}, {MISSING}", f"{MISSING}, {SERVICE}"])
+def test_that_a_target_is_missing_is_not_the_gateways_fault(targets: str) -> None:
+    found = verdicts(world(gateway(), route(), policy(targets, SYSTEM)), "BackendTLSPolicy", "web", "policy")
+    assert found["front/Accepted"] == "True Accepted"
+    assert found["none/Accepted"] == "False TargetNotFound"
+    assert found["gw/Accepted"] == "True Accepted"
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_gateway_of_several_targets_is_told_of_the_one_at_fault(order: int) -> None:
+    targets = (SERVICE, "{group: '', kind: Service, name: front, sectionName: tcp}")
+    db = world(
+        gateway(),
+        route(),
+        policy(SERVICE, SYSTEM, name="old"),
+        policy(", ".join(targets if order else reversed(targets)), SYSTEM, name="new", day=2),
+    )
+    assert verdicts(db, "BackendTLSPolicy", "web", "new")["gw/Accepted"] == "False Conflicted"
 
 
 def test_a_policy_tells_of_every_gateway_that_leads_to_its_target_up_to_sixteen() -> None:

@@ -30,17 +30,17 @@ def policy_status(db: Engine, key: Key) -> PolicyStatus | None:
     if policy is None or found is None:
         return None
     ancestors: list[PolicyAncestorStatus] = []
-    gateways: dict[Key, None] = {}
-    conditions: tuple[Condition, ...] = ()
+    gateways: dict[Key, Fault | None] = {}  # the first fault of the targets that routes of a Gateway lead to
     for reference in policy.spec.target_refs:
         target = target_key(reference, key.namespace)
-        conditions = _conditions(found, _target_fault(db, key, found, reference, target))
-        ancestors.append(_ancestor(_target_reference(reference), MESH_CONTROLLER, conditions))
+        fault = _target_fault(db, key, found, reference, target)
+        ancestors.append(_ancestor(_target_reference(reference), MESH_CONTROLLER, _conditions(found, fault)))
         if target is not None and target_fault(db, target, reference.section_name) is None:
-            gateways.update(dict.fromkeys(_gateways(db, target)))
+            for gateway in _gateways(db, target):
+                gateways[gateway] = gateways.get(gateway) or fault
     for gateway in sorted(gateways):
         named = StatusReference(group=GATEWAY_GROUP, kind="Gateway", name=gateway.name)
-        ancestors.append(_ancestor(named, GATEWAY_CONTROLLER, conditions))
+        ancestors.append(_ancestor(named, GATEWAY_CONTROLLER, _conditions(found, gateways[gateway])))
     return PolicyStatus(ancestors=tuple(ancestors[:_MOST_ANCESTORS]))
 
 
