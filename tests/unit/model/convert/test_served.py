@@ -189,6 +189,30 @@ def test_a_limit_of_zero_is_no_limit_and_takes_none_away(timeouts: str, retry: s
     assert one["route"].get("retryPolicy", {}).get("perTryTimeout") == each
 
 
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("100%", "100%%"),
+        ("a%20b", "a%%20b"),
+        ("%E2%82%AC", "%%E2%%82%%AC"),
+        ("50%% of 100%", "50%% of 100%%"),
+        ("%REQ(", "%%REQ("),
+        ("x%y%", "x%%y%%"),
+        ("from %REQ(:authority)% by %PROTOCOL%", "from %REQ(:authority)% by %PROTOCOL%"),
+        ("%START_TIME(%Y-%m)%", "%START_TIME(%Y-%m)%"),
+    ],
+)
+def test_a_percent_sign_of_a_headers_value_means_itself_unless_it_begins_a_command(written: str, sent: str) -> None:
+    header = f"{{set: [{{name: x-a, value: '{written}'}}]}}"
+    rule = (
+        f"{{filters: [{{type: RequestHeaderModifier, requestHeaderModifier: {header}}}], "
+        f"backendRefs: [{{name: front, port: 80}}]}}"
+    )
+    found = told(world(gateway(), route(rule)), EDGE_PROXY, resource.ROUTE, "http.8080")["http.8080"]
+    (one,) = found["virtualHosts"][0]["routes"]
+    assert one["requestHeadersToAdd"][0]["header"]["value"] == sent
+
+
 # -- the mesh -----------------------------------------------------------------------------------------------------
 
 BACKENDS = "".join(

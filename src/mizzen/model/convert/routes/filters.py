@@ -35,6 +35,8 @@ from mizzen.model.patterns import quote
 
 INVALID_FILTER = "InvalidFilter"
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_PERCENT = re.compile(r"%%|%(?![0-9A-F]{2}%)[A-Z0-9_]+(?:\((?:[^()\\]|\\.)*\))?(?::[0-9]+)?%|%")
+"""A doubled sign, a command of Envoy (`%PROTOCOL%`, but not the `%E2%` of an encoded character), or a lone sign."""
 
 Filter = HTTPRouteFilter | GRPCRouteFilter
 
@@ -66,8 +68,13 @@ def _values(entries: Iterable[HTTPHeader]) -> dict[str, str]:
     for entry in entries:
         if _CONTROL.search(entry.value):
             raise HardFault(Fault(INVALID_FILTER, f'invalid characters in the value of header "{entry.name}"'))
-        found.setdefault(entry.name.lower(), entry.value)
+        found.setdefault(entry.name.lower(), _PERCENT.sub(_doubled, entry.value))
     return found
+
+
+def _doubled(sign: re.Match[str]) -> str:
+    """A sign that stands for itself, as Envoy reads it; it would refuse all routes for a lone one."""
+    return "%%" if sign[0] == "%" else sign[0]
 
 
 def redirect(wanted: RequestRedirectFilter) -> HTTPRedirect:
