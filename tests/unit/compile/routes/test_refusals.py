@@ -13,8 +13,9 @@ MATCH = {"prefix": "/admin"}
 GOOD = {"match": MATCH, "route": {"cluster": "a", "timeout": {}}}
 
 
-def test_a_sound_route_stays_the_same() -> None:
-    route = _route_v3.Route(**GOOD)
+@pytest.mark.parametrize("value", ["", "plain", "100%%", "%REQ(:path)% of %PROTOCOL%"])
+def test_a_sound_route_stays_the_same(value: str) -> None:
+    route = _route_v3.Route(**GOOD, request_headers_to_add=[{"header": {"key": "a", "value": value}}])
     assert without_violations(route, "envoy") == (route, None)
 
 
@@ -23,6 +24,19 @@ def test_a_sound_route_stays_the_same() -> None:
     [
         {"match": MATCH, "route": {"weighted_clusters": {}}},
         {**GOOD, "request_headers_to_add": [{"header": {"key": "a\nb", "value": "c"}}]},
+        {**GOOD, "request_headers_to_add": [{"header": {"key": "a", "value": "100%"}}]},
+        {**GOOD, "response_headers_to_add": [{"header": {"key": "a", "value": "%NO_SUCH_COMMAND%"}}]},
+        {
+            "match": MATCH,
+            "route": {
+                "weighted_clusters": {
+                    "clusters": [
+                        {"name": "a", "weight": {"value": 1}},
+                        {"name": "b", "request_headers_to_add": [{"header": {"key": "a", "value": "%REQ("}}]},
+                    ]
+                }
+            },
+        },
         {"match": MATCH, "direct_response": {"status": 99}},
         {"match": MATCH},
     ],
