@@ -4,6 +4,7 @@ In: a provider's name. Out: `Authorizer`, or None for one that is missing, of an
 that whoever asked for it denies instead. Golden cases: security/authz-custom-http, security/authz-custom-grpc.
 """
 
+import re
 from http import HTTPStatus
 
 import msgspec
@@ -12,11 +13,13 @@ from mizzen.api.mesh.providers import (
     EnvoyExternalAuthorizationGrpcProvider,
     EnvoyExternalAuthorizationHttpProvider,
 )
+from mizzen.compile.filters import formats
 from mizzen.incremental import Engine, query
 from mizzen.model import providers
 
 Provider = EnvoyExternalAuthorizationHttpProvider | EnvoyExternalAuthorizationGrpcProvider
 _MAX_PORT = 65535
+_CONTROL = re.compile(r"[\x00\r\n]")
 
 
 class Authorizer(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +65,15 @@ def _status(text: str) -> int | None:
 
 
 def _is_askable(provider: Provider) -> bool:
+    """Whether Envoy takes what is to be asked; it refuses the whole listener for what it does not take."""
+    body = provider.include_request_body_in_check
+    if body is not None and not body.max_request_bytes:
+        return False
     if isinstance(provider, EnvoyExternalAuthorizationGrpcProvider):
         return True
     if provider.path_prefix and not provider.path_prefix.startswith("/"):
+        return False
+    if not all(_is_addable(name, value) for name, value in provider.include_additional_headers_in_check.items()):
         return False
     headers = (
         *provider.include_request_headers_in_check,
@@ -74,3 +83,9 @@ def _is_askable(provider: Provider) -> bool:
         *provider.headers_to_downstream_on_deny,
     )
     return "*" not in headers
+
+
+def _is_addable(name: str, value: str) -> bool:
+    """Whether Envoy adds that header to what it asks with."""
+    changeable = name != "" and not name.startswith(":") and name.lower() != "host"
+    return changeable and _CONTROL.search(name + value) is None and formats.is_readable(value)

@@ -111,6 +111,12 @@ BROKEN = [
     [{"name": "g", "envoyExtAuthzHttp": {**HTTP["envoyExtAuthzHttp"], "pathPrefix": "check"}}],
     [{"name": "g", "envoyExtAuthzHttp": {**HTTP["envoyExtAuthzHttp"], "statusOnError": "999"}}],
     [{"name": "g", "envoyExtAuthzHttp": {**HTTP["envoyExtAuthzHttp"], "headersToUpstreamOnAllow": ["*"]}}],
+    [{"name": "g", "envoyExtAuthzHttp": {**HTTP["envoyExtAuthzHttp"], "includeRequestBodyInCheck": {}}}],
+    [{"name": "g", "envoyExtAuthzGrpc": {**GRPC["envoyExtAuthzGrpc"], "includeRequestBodyInCheck": {}}}],
+    *(
+        [{"name": "g", "envoyExtAuthzHttp": {**HTTP["envoyExtAuthzHttp"], "includeAdditionalHeadersInCheck": added}}]
+        for added in ({"": "x"}, {"a\nb": "x"}, {"host": "x"}, {":path": "x"}, {"a": "x\ny"}, {"a": "100%"})
+    ),
     [{"name": "g", "prometheus": {}}],
 ]
 
