@@ -1,8 +1,9 @@
 """One rule of an AuthorizationPolicy as an RBAC policy.
 
 In: the rule, its policy's action, and whether the chain is HTTP or TCP. Out: the encoded `Policy`, or None where the
-rule falls away: an ALLOW rule that holds something unmatchable must not allow. For the other actions what cannot be
-matched is left out, so that the rule matches more. Golden cases: security/authz-tcp, security/authz-degenerate.
+rule falls away: an ALLOW rule that holds something unmatchable, or an entry without any value, must not allow. For the
+other actions what cannot be matched is left out, so that the rule matches more. Golden cases: security/authz-tcp,
+security/authz-degenerate.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,8 @@ class _Unmatchable(Exception):
 
 def build_rule(rule: Rule, action: Action, context: Context, dialect: Dialect, *, tcp: bool) -> bytes | None:
     """The encoded RBAC policy of a rule, or None where it must not match anything."""
+    if action == "ALLOW" and _is_vague(rule):
+        return None
     builder = _Builder(action, tcp)
     try:
         called, calling = _conditions(rule.when, context, strict=action == "ALLOW")
@@ -86,6 +89,15 @@ class _Builder:
     def _skip(self) -> None:
         if self._allow:
             raise _Unmatchable
+
+
+def _is_vague(rule: Rule) -> bool:
+    """Whether an entry names no value at all. Validation refuses such; let in, it would allow what it does not name."""
+    return (
+        any(entry.source in (None, Source()) for entry in rule.from_)
+        or any(entry.operation in (None, Operation()) for entry in rule.to)
+        or any(not condition.values and not condition.not_values for condition in rule.when)
+    )
 
 
 def _operations(rule: Rule) -> Sequence[Operation]:

@@ -1,8 +1,8 @@
 """One rule of a policy held against one request, field by field.
 
 A rule matches if one of its sources, one of its operations and all of its conditions do. What cannot be held against
-the request (an attribute of HTTP on a bare connection, a value or a key that means nothing) ends an ALLOW rule, in
-whichever alternative it stands, and is left out of rules of other actions, which so match more.
+the request (an attribute of HTTP on a bare connection, a value or a key that means nothing, an entry without any value)
+ends an ALLOW rule, in whichever alternative it stands, and is left out of rules of other actions, which so match more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,8 +18,8 @@ Checks = tuple[Check, ...]
 def hold_rule(rule: Rule, identity: RuleId, action: Action, facts: Facts) -> Match | Miss:
     """Whether the rule matches, by its best source and operation."""
     strict = action == "ALLOW"
-    sources = [_hold(fields, facts, strict) for fields in _sources(rule)]
-    operations = [_hold(fields, facts, strict) for fields in _operations(rule)]
+    sources = [_hold(place, fields, facts, strict) for place, fields in _sources(rule)]
+    operations = [_hold(place, fields, facts, strict) for place, fields in _operations(rule)]
     conditions = tuple(_conditions(rule.when, facts, strict=strict))
     unusable = [c for c in (*_joined(sources), *_joined(operations), *conditions) if strict and c.problem]
     if unusable:
@@ -31,22 +31,30 @@ def hold_rule(rule: Rule, identity: RuleId, action: Action, facts: Facts) -> Mat
     return Miss(rule=identity, action=action, failed=failed, held=tuple(c for c in checks if c.holds))
 
 
-def _sources(rule: Rule) -> Iterator[Iterable[Field]]:
+def _sources(rule: Rule) -> Iterator[tuple[str, Iterable[Field]]]:
     for i, alternative in enumerate(rule.from_):
-        yield attributes.source_fields(alternative.source or Source(), f"from[{i}].source")
+        place = f"from[{i}].source"
+        yield place, attributes.source_fields(alternative.source or Source(), place)
     if not rule.from_:
-        yield ()
+        yield "", ()
 
 
-def _operations(rule: Rule) -> Iterator[Iterable[Field]]:
+def _operations(rule: Rule) -> Iterator[tuple[str, Iterable[Field]]]:
     for i, alternative in enumerate(rule.to):
-        yield attributes.operation_fields(alternative.operation or Operation(), f"to[{i}].operation")
+        place = f"to[{i}].operation"
+        yield place, attributes.operation_fields(alternative.operation or Operation(), place)
     if not rule.to:
-        yield ()
+        yield "", ()
 
 
-def _hold(fields: Iterable[Field], facts: Facts, strict: bool) -> Checks:
-    return tuple(_check(field, facts, strict) for field in fields)
+def _hold(place: str, fields: Iterable[Field], facts: Facts, strict: bool) -> Checks:
+    """The checks of one alternative; nothing stands for all that a rule says nothing of."""
+    checks = tuple(_check(field, facts, strict) for field in fields)
+    return checks or (_vague(place) if place and strict else ())
+
+
+def _vague(name: str) -> Checks:
+    return (_unusable(name, (), False, "it names no value", strict=True),)
 
 
 def _check(field: Field, facts: Facts, strict: bool) -> Check:
@@ -76,6 +84,8 @@ def _conditions(when: Iterable[Condition], facts: Facts, *, strict: bool) -> Ite
         if attribute is None:
             yield _unusable(name, condition.values or condition.not_values, False, "nothing is known of this", strict)
             continue
+        if strict and not condition.values and not condition.not_values:
+            yield from _vague(name)
         for values, excluded in ((condition.values, False), (condition.not_values, True)):
             if values:
                 yield _check(Field(name=name, attribute=attribute, values=values, excluded=excluded), facts, strict)

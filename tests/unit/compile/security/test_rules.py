@@ -90,6 +90,12 @@ UNMATCHABLE = [
     when("request.auth.claims", "x"),
     when("experimental.envoy.filters.a", "x"),
     when("no.such.attribute", "x"),
+    when("request.headers[a]"),
+    when("source.ip"),
+    Rule(from_=(From(),)),
+    calling(),
+    Rule(to=(To(),)),
+    called(),
 ]
 
 

@@ -55,6 +55,14 @@ def test_without_policies_all_is_allowed():
     assert outcome() == ("allowed", "no-allow-policy")
 
 
+def test_an_entry_without_a_value_ends_an_allow_rule_and_narrows_no_other():
+    for rule in ("{from: [{}]}", "{from: [{source: {}}]}", "{to: [{operation: {}}]}", "{when: [{key: source.ip}]}"):
+        assert outcome(policy("a", "ALLOW", rule)) == ("denied", "no-allow-rule"), rule
+        assert outcome(policy("a", "DENY", rule))[0] == "denied", rule
+    (check,) = decided(policy("a", "ALLOW", "{to: [{operation: {}}]}")).nearest.failed
+    assert (check.field, check.problem) == ("to[0].operation", "it names no value")
+
+
 def test_with_an_allow_policy_a_rule_must_match():
     assert outcome(policy("a", "ALLOW", PAY)) == ("allowed", "allow-rule")
     assert outcome(policy("a", "ALLOW", OTHER)) == ("denied", "no-allow-rule")
