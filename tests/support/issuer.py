@@ -16,11 +16,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from key_set_cases import RSA
 
 
 def key_set(name: str) -> str:
     """A key set that is told from others by its key's id."""
-    return json.dumps({"keys": [{"kty": "RSA", "kid": name, "e": "AQAB", "n": "AQAB"}]})
+    return json.dumps({"keys": [{**RSA, "kid": name}]})
 
 
 class Issuer:

@@ -11,6 +11,7 @@
     external        CUSTOM policies: RBAC in shadow and the external authorizer behind it
     providers       the external authorizers of the mesh config
     tokens          RequestAuthentications as one JWT filter
+    key_sets        which sets of issuers' keys Envoy reads
 
 Security fails closed. What cannot be matched (a bad address, an attribute of HTTP on a TCP port) drops an ALLOW rule
 and widens a DENY rule; a policy that cannot be compiled at all denies everything.

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from mizzen import protos
 from mizzen.api.meta import Key
 from mizzen.api.policy import JWTRule, RequestAuthentication
+from mizzen.compile.security import key_sets
 from mizzen.compile.security.principals import JWT_FILTER
 from mizzen.incremental import Engine, query
 
@@ -33,10 +32,6 @@ UNKNOWN_KEYS = (
     'rBH00MINad8rahwlomlFSLt0DN0JvUv8Z0tHtRFzSfTy_4rIGlBYr-ef8ox4KAND1Q9N8nwh8pQIQTeyFVFJ5lQ3_yw05jpH8dt3NDxqxXUiXQ"}]}'
 )
 """The key set of an issuer whose keys are not known: a public key whose private half was thrown away."""
-
-
-class _KeySet(msgspec.Struct, frozen=True):
-    keys: list[dict[str, Any]]
 
 
 def key_set_uri(rule: JWTRule) -> str:
@@ -79,7 +74,7 @@ def _any_of(requirements: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _provider(db: Engine, rule: JWTRule, *, router: bool) -> Any:
-    """One issuer. Places without a name are none: for one of those Envoy would refuse the listener."""
+    """One issuer. Places where no token can be are left out: for one of those Envoy would refuse the listener."""
     claims = sorted({*rule.space_delimited_claims, *_SPACE_DELIMITED})
     return _jwt_v3.JwtProvider(
         issuer=rule.issuer,
@@ -107,12 +102,4 @@ def _is_header(name: str) -> bool:
 
 def _key_set(db: Engine, rule: JWTRule) -> str:
     text: str | None = rule.jwks or db.input(Key(KEY_SET, "", key_set_uri(rule)))
-    return text if text and _is_key_set(text) else UNKNOWN_KEYS
-
-
-def _is_key_set(text: str) -> bool:
-    """Whether Envoy would read it; one that it does not would cost the whole listener."""
-    try:
-        return bool(msgspec.json.decode(text, type=_KeySet).keys)
-    except msgspec.DecodeError:
-        return False
+    return text if text and key_sets.is_readable(text) else UNKNOWN_KEYS

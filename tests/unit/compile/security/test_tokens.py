@@ -11,7 +11,7 @@ from mizzen.api.policy import JWTRule
 from mizzen.compile.security import tokens
 
 _hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
-KEYS = '{"keys": [{"kty": "RSA", "e": "AQAB", "n": "x"}]}'
+KEYS = '{"keys": [{"kty": "oct", "k": "AAAA"}]}'
 
 
 def policy(name, *rules):
@@ -65,7 +65,9 @@ def test_a_bad_token_of_one_issuer_is_not_excused_by_the_others():
     assert [e["requiresAny"]["requirements"][1] for e in each] == [{"allowMissing": {}}] * 2
 
 
-@pytest.mark.parametrize("jwks", ["not json", "[]", '{"keys": 3}', '{"keys": []}', "{}"])
+@pytest.mark.parametrize(
+    "jwks", ["not json", "[]", '{"keys": 3}', '{"keys": []}', "{}", '{"keys": [{"kty": "RSA", "e": "AQAB", "n": "x"}]}']
+)
 def test_keys_that_envoy_would_not_read_let_nobody_in(jwks):
     (found,) = jwt(policy("a", {"issuer": "a", "jwks": jwks}))
     assert found["providers"]["origins-0"]["localJwks"]["inlineString"] == tokens.UNKNOWN_KEYS
@@ -96,14 +98,18 @@ def test_gateways_choose_the_route_again():
     assert jwt(policy("a", rule), router=True)[0]["providers"]["origins-0"]["clearRouteCache"] is True
 
 
-def test_a_place_without_a_name_is_none():
+def test_a_place_where_no_token_can_be_is_none():
     (found,) = jwt(
         policy(
             "a",
             {
                 "issuer": "a",
                 "jwks": KEYS,
-                "fromHeaders": [{"name": ""}, {"name": "a b"}, {"name": "x-token", "prefix": "T "}],
+                "fromHeaders": [
+                    {"name": ""},
+                    {"name": "a b"},
+                    {"name": "x-token", "prefix": "T "},
+                ],
                 "fromParams": ["", "token"],
                 "fromCookies": ["", "cookie"],
                 "outputPayloadToHeader": "a\nb",
