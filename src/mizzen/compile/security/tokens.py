@@ -23,6 +23,7 @@ KEY_SET = "JsonWebKeySet"
 """The table of fetched key sets: `Key(KEY_SET, "", URI)` holds the text of the set."""
 
 _SPACE_DELIMITED = ("permission", "scope")
+_CONTROL = re.compile(r"[\x00\r\n]")
 _HEADER = re.compile(r":?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+")
 
 UNKNOWN_KEYS = (
@@ -86,7 +87,11 @@ def _provider(db: Engine, rule: JWTRule, *, router: bool) -> Any:
             for c in rule.output_claim_to_headers
             if _is_header(c.header) and c.claim
         ],
-        from_headers=[{"name": h.name, "value_prefix": h.prefix} for h in rule.from_headers if _is_header(h.name)],
+        from_headers=[
+            {"name": h.name, "value_prefix": h.prefix}
+            for h in rule.from_headers
+            if _is_header(h.name) and _CONTROL.search(h.prefix) is None
+        ],
         from_params=[name for name in rule.from_params if name],
         from_cookies=[name for name in rule.from_cookies if name],
         payload_in_metadata="payload",

@@ -108,6 +108,7 @@ def test_a_place_where_no_token_can_be_is_none():
                 "fromHeaders": [
                     {"name": ""},
                     {"name": "a b"},
+                    {"name": "x-other", "prefix": "a\nb"},
                     {"name": "x-token", "prefix": "T "},
                 ],
                 "fromParams": ["", "token"],
