@@ -400,6 +400,21 @@ def test_a_gateway_of_several_targets_is_told_of_the_one_at_fault(order: int) ->
     assert verdicts(db, "BackendTLSPolicy", "web", "new")["gw/Accepted"] == "False Conflicted"
 
 
+def test_a_gateway_whose_routes_lead_to_a_host_of_a_service_entry_is_told_of_its_policy() -> None:
+    entry = plain(
+        "ServiceEntry",
+        "outside",
+        "web",
+        "{hosts: [a.example, b.example], ports: [{number: 443, name: tls, protocol: HTTPS}], resolution: DNS}",
+        group="networking.istio.io/v1",
+    )
+    rule = "{backendRefs: [{group: networking.istio.io, kind: Hostname, name: b.example, port: 443}]}"
+    target = "{group: networking.istio.io, kind: ServiceEntry, name: outside}"
+    db = world(gateway(), entry, route(rule), policy(target, SYSTEM))
+    found = verdicts(db, "BackendTLSPolicy", "web", "policy")
+    assert found["outside/Accepted"] == found["gw/Accepted"] == "True Accepted"
+
+
 def test_a_policy_tells_of_every_gateway_that_leads_to_its_target_up_to_sixteen() -> None:
     gateways = [gateway(name=f"gw{i:02}") for i in range(20)]
     parents = ", ".join(f"{{name: gw{i:02}, namespace: edge}}" for i in range(20))

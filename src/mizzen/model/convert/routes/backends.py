@@ -15,12 +15,12 @@ from mizzen.incremental import Engine
 from mizzen.model import mesh, names
 from mizzen.model.convert import grants
 from mizzen.model.convert.faults import Fault
+from mizzen.model.convert.routes.heads import HOSTNAME
 from mizzen.model.services import services_of_host
 
 NOWHERE = Destination(host="internal.cluster.local", subset="zero-weight", port=PortSelector(number=65535))
 """Where connections go that no backend takes: a cluster that never exists."""
 
-_HOSTNAME = ("networking.istio.io", "Hostname")
 _SERVICES = (("", "Service"), ("multicluster.x-k8s.io", "ServiceImport"))
 """Without multi-cluster hosts, which are off by default, an imported service is the Service of its name."""
 
@@ -87,7 +87,7 @@ def resolve_backend(db: Engine, reference: Reference, route: Route) -> Resolved:
     kind = (reference.group, reference.kind)
     if kind in _SERVICES:
         host, is_known = _service(db, reference, namespace)
-    elif kind == _HOSTNAME:
+    elif kind == HOSTNAME:
         host, is_known = _hostname(db, reference, own)
     else:
         message = f'referencing unsupported backendRef: group "{reference.group}" kind "{reference.kind}"'

@@ -23,7 +23,11 @@ KINDS = (*HTTP_KINDS, *STREAM_KINDS)
 
 _ISTIO_NETWORKING = "networking.istio.io"
 _GATEWAY_PARENTS = {(GATEWAY_GROUP, "Gateway"): "KubernetesGateway", (GATEWAY_GROUP, "ListenerSet"): "ListenerSet"}
-_MESH_PARENTS = {("", "Service"): "Service", (_ISTIO_NETWORKING, "ServiceEntry"): "ServiceEntry"}
+_SERVICE = ("", "Service")
+HOSTNAME = (_ISTIO_NETWORKING, "Hostname")
+"""The group and kind of a backend that is named by its host."""
+
+_MESH_PARENTS = {_SERVICE: "Service", (_ISTIO_NETWORKING, "ServiceEntry"): "ServiceEntry"}
 
 
 class RouteHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,12 +68,14 @@ def _mesh_namespaces(key: tuple[str, ...], route: Route) -> Iterable[str]:
 
 
 def _backends(key: tuple[str, ...], route: Route) -> Iterable[Key]:
-    return {
-        Key("Service" if not b.group else b.kind, b.namespace or key[1], b.name)
-        for rule in route.spec.rules
-        for b in rule.backend_refs
-        if (b.group, b.kind) in _MESH_PARENTS
-    }
+    references = [b for rule in route.spec.rules for b in rule.backend_refs]
+    services = {Key("Service", b.namespace or key[1], b.name) for b in references if (b.group, b.kind) == _SERVICE}
+    return services | {host_backend(b.name) for b in references if (b.group, b.kind) == HOSTNAME}
+
+
+def host_backend(host: str) -> Key:
+    """The key of a backend that is named by its host."""
+    return Key("Hostname", "", host.lower())
 
 
 _by_parent = {kind: Index(kind, "parent", _parents) for kind in KINDS}
@@ -115,5 +121,5 @@ def mesh_namespaces(db: Engine) -> tuple[str, ...]:
 
 @query
 def routes_of_backend(db: Engine, backend: Key) -> tuple[Key, ...]:
-    """The routes that forward to a Service or ServiceEntry."""
+    """The routes that forward to a Service, or to a host (`host_backend`)."""
     return tuple(Key(*key) for kind in KINDS for key in db.lookup(_by_backend[kind], backend))

@@ -15,7 +15,8 @@ from mizzen.model.convert.faults import Fault
 from mizzen.model.convert.gateways.classes import GATEWAY_CONTROLLER, MESH_CONTROLLER
 from mizzen.model.convert.gateways.listeners import gateway_traits
 from mizzen.model.convert.policies import IGNORED, Wanted, target_fault, target_key, wanted, winners
-from mizzen.model.convert.routes.heads import parent_key, route_head, routes_of_backend
+from mizzen.model.convert.routes.heads import host_backend, parent_key, route_head, routes_of_backend
+from mizzen.model.convert.routes.services import parent_hosts
 from mizzen.model.convert.status.conditions import ACCEPTED, RESOLVED_REFS, judge
 
 _MOST_ANCESTORS = 16
@@ -81,7 +82,8 @@ def _target_fault(
 
 def _gateways(db: Engine, target: Key) -> Iterator[Key]:
     """The Gateways of ours that routes to a target name as parents."""
-    for route in routes_of_backend(db, target):
+    backends = [host_backend(host) for host in parent_hosts(db, target)] if target.kind == "ServiceEntry" else [target]
+    for route in (route for backend in backends for route in routes_of_backend(db, backend)):
         head = route_head(db, route)
         for reference in head.parents if head is not None else ():
             parent = parent_key(reference, route.namespace)
