@@ -8,7 +8,6 @@ Golden cases: networking/vs-*, gateway/*.
 from typing import Any
 
 import msgspec
-import re2
 
 from mizzen import protos
 from mizzen.api.meta import Key
@@ -20,6 +19,7 @@ from mizzen.compile.routes.destinations import Place, RouteClient, Target, resol
 from mizzen.compile.routes.route_filters import CORS, FAULT, build_cors, build_fault
 from mizzen.incremental import Engine, query
 from mizzen.model import mesh, names, objects
+from mizzen.model.patterns import is_expression
 from mizzen.model.proxy import Labels
 from mizzen.model.virtual_services import VirtualServiceRef, qualify_gateway, virtual_service, virtual_service_ref
 
@@ -133,8 +133,8 @@ def _route(
 ) -> Any:
     """The message; raises _Unusable."""
     for regex in matches.regexes(matched):
-        if not is_valid_regex(regex):  # Envoy would refuse the whole configuration for it.
-            raise _Unusable(f"{regex!r} is not a regular expression of RE2")
+        if not is_expression(regex):  # Envoy would refuse the whole configuration for it.
+            raise _Unusable(f"{regex!r} is not a regular expression that Envoy takes")
     fields: dict[str, Any] = {
         "match": matched,
         "metadata": {"filter_metadata": {"istio": protos.struct({"config": ref.config_path})}},
@@ -219,14 +219,3 @@ def _mirrors(
         if mirror.destination is not None:
             found.append((resolve(db, client, mirror.destination, ref.namespace, place), mirror.percentage, 100))
     return found
-
-
-def is_valid_regex(expression: str) -> bool:
-    """Whether RE2, which Envoy matches with, compiles the expression."""
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        re2.compile(expression, options)
-    except re2.error:
-        return False
-    return True

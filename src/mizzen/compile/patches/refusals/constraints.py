@@ -9,13 +9,13 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import re2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from mizzen import protos
 from mizzen.compile.patches.opaque import TYPED_STRUCTS, known_class
 from mizzen.compile.patches.refusals.rules import Fault, value_fault
 from mizzen.errors import DecodeError
+from mizzen.model.patterns import is_expression
 
 _WRAPPERS = frozenset(
     f"google.protobuf.{name}Value"
@@ -194,19 +194,8 @@ def _scalar_check(name: str, fault: Fault) -> Check:
 
 
 def _check_regex(value: str) -> Iterator[str]:
-    if not _is_regex(value):
-        yield f"regex: {value!r} is not a regular expression of RE2"
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_regex(text: str) -> bool:
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        re2.compile(text, options)
-    except re2.error:
-        return False
-    return True
+    if not is_expression(value):
+        yield f"regex: {value!r} is not a regular expression that Envoy takes"
 
 
 def _message_check(field: FieldDescriptor, inside: Descriptor, rules: Any) -> Check | None:

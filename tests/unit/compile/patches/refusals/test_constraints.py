@@ -74,7 +74,10 @@ def test_a_cluster_that_is_refused(fields: dict[str, Any], reason: str):
     ("fields", "reason"),
     [
         ({"match": {}}, "match.path_specifier: one of its members is required"),
-        ({"match": {"safeRegex": {"regex": "("}}}, "match.safe_regex.regex: '(' is not a regular expression of RE2"),
+        (
+            {"match": {"safeRegex": {"regex": "("}}},
+            "match.safe_regex.regex: '(' is not a regular expression that Envoy takes",
+        ),
         ({"match": {"safeRegex": {}}}, "match.safe_regex.regex: must not be empty"),
         ({"match": {"pathSeparatedPrefix": "/a?"}}, "match.path_separated_prefix: '/a?' does not match ^[^?#]+[^?#/]$"),
         ({"match": {"prefix": "/", "headers": [{}]}}, "match.headers[0].name: must not be empty"),
