@@ -70,7 +70,8 @@ class Followed:
     def __init__(self, root: Root, type_url: str) -> None:
         self.root = root
         self.type_url = type_url
-        self.followers: dict[Follower, None] = {}
+        self.followers: dict[Follower, int] = {}
+        """How often each of them follows: also twice, while one subscription takes the place of another."""
         self._value: ResourceSet | None = None
         self._failure = ""
 
@@ -114,12 +115,14 @@ class Roots:
         followed = self._followed.get(root)
         if followed is None:
             followed = self._followed[root] = Followed(root, type_url)
-        followed.followers[follower] = None
+        followed.followers[follower] = followed.followers.get(follower, 0) + 1
         return followed
 
     def leave(self, follower: Follower, followed: Followed) -> None:
         """Undo one `follow`."""
-        followed.followers.pop(follower, None)
+        left = followed.followers.pop(follower, 0) - 1
+        if left > 0:
+            followed.followers[follower] = left
         if not followed.followers:
             self._followed.pop(followed.root, None)
         followed.root.release()
@@ -131,7 +134,7 @@ class Roots:
         for root in self._generator.take_stale_roots():
             followed = self._followed.get(root)
             if followed is not None:
-                reached.update(followed.followers)
+                reached.update(dict.fromkeys(followed.followers))
         return list(reached)
 
     def __len__(self) -> int:

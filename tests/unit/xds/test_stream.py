@@ -133,6 +133,20 @@ async def test_everything_and_a_name_are_answered_together():
     assert list(message.removed_resources) == ["nope"]
 
 
+async def test_a_name_beside_everything_takes_nothing_from_everything():
+    setting = Setting()
+    setting.stream.take(Request(type_url=CLUSTER))
+    async with setting.running():
+        first = decode(await setting.responses.get())
+        setting.stream.take(Request(type_url=CLUSTER, nonce=first.nonce, names=("a",)))
+        second = decode(await setting.responses.get())
+        setting.stream.take(Request(type_url=CLUSTER, nonce=second.nonce))
+        setting.change(CLUSTER, "b", "2")
+        async with asyncio.timeout(60):
+            third = decode(await setting.responses.get())
+    assert [r.name for r in third.resources] == ["b"]
+
+
 async def test_changes_meanwhile_merge_into_one_response():
     setting = Setting()
     setting.stream.take(Request(type_url=CLUSTER))
