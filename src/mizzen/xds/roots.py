@@ -82,10 +82,12 @@ class Followed:
         except Exception as error:  # One class of proxies must not take the others down with it.
             self._report(error)
             return self._value
+        # Whoever asked while it could not be compiled for the first time got nothing, and waits.
+        is_awaited = bool(self._failure) and self._value is None
         self._failure = ""
         if value is self._value:
             return value
-        if self._value is not None and value != self._value:
+        if is_awaited or (self._value is not None and value != self._value):
             for follower in self.followers:
                 follower.reached(self.type_url)
         self._value = value

@@ -147,6 +147,19 @@ async def test_a_name_beside_everything_takes_nothing_from_everything():
     assert [r.name for r in third.resources] == ["b"]
 
 
+async def test_who_asked_for_what_could_not_be_compiled_gets_it_once_it_can():
+    setting = Setting()
+    setting.generator.apply({key(CLUSTER, "a"): b"broken"})
+    setting.stream.take(Request(type_url=CLUSTER))
+    setting.stream.take(Request(type_url=ROUTE, names=("a",)))
+    async with setting.running():
+        assert decode(await setting.responses.get()).type_url == ROUTE, "which is no less served for that"
+        setting.change(CLUSTER, "a", "1")
+        async with asyncio.timeout(60):
+            late = decode(await setting.responses.get())
+    assert [r.name for r in late.resources] == ["a", "b"]
+
+
 async def test_changes_meanwhile_merge_into_one_response():
     setting = Setting()
     setting.stream.take(Request(type_url=CLUSTER))
