@@ -274,8 +274,9 @@ class Stream:
             if commit == self._roots.commits or attempt == _ATTEMPTS - 1:
                 break
             self._session.mark(watch.type_url for watch in watches)
-        if (secrets := targets.get(SECRET)) is not None:
-            metrics.SECRET_ERRORS.inc(len(self._session.watches[SECRET].names.difference(secrets.names)))
+        for watch in watches:
+            if watch.type_url == SECRET and (secrets := targets.get(SECRET)) is not None:
+                metrics.SECRET_ERRORS.inc(len(watch.names.difference(secrets.names)))
         return targets
 
     def _target(self, watch: Watch) -> ResourceSet | None:

@@ -9,7 +9,7 @@ import pytest
 from mesh_of_resources import build, key
 
 from mizzen import protos
-from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE
+from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE, SECRET
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
 from mizzen.observe import REGISTRY
@@ -22,6 +22,8 @@ from mizzen.xds.push import Throttle
 from mizzen.xds.requests import Request
 from mizzen.xds.responses import Responses
 from mizzen.xds.roots import Push, Roots
+from mizzen.xds.session import Session
+from mizzen.xds.sotw import SotwSession
 from mizzen.xds.stream import Stream
 
 _discovery = protos.package("envoy.service.discovery.v3")
@@ -41,11 +43,11 @@ async def answer_debug(request: Request) -> bytes:
 class Setting:
     """One stream over a small mesh."""
 
-    def __init__(self, pace: Pace | None = None) -> None:
+    def __init__(self, pace: Pace | None = None, variant: type[Session] = DeltaSession) -> None:
         inputs = [(type_url, name, "1") for type_url in (CLUSTER, ENDPOINT, ROUTE) for name in "ab"]
         self.generator = mesh_of_resources.generator(Engine(), inputs)
         self.roots = Roots(self.generator)
-        self.session = DeltaSession(Responses(), mesh_of_resources.SERVED, "t/")
+        self.session = variant(Responses(), mesh_of_resources.SERVED, "t/")
         self.stream = Stream("a.shop-1", PROXY, self.session, self.roots, Throttle(1), pace or Pace())
         self.requests: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.responses: asyncio.Queue[bytes] = asyncio.Queue()
@@ -79,12 +81,14 @@ class Interrupting(Pace):
         super().__init__()
         self.turns = 0
         self.at = 0
+        self.when = lambda: self.turns == self.at
         self.happens = lambda: None
 
     async def turn(self) -> None:
         self.turns += 1
-        if self.turns == self.at:
-            self.happens()
+        if self.when():
+            happens, self.happens = self.happens, lambda: None
+            happens()
 
 
 def decode(response: bytes):
@@ -158,6 +162,22 @@ async def test_who_asked_for_what_could_not_be_compiled_gets_it_once_it_can():
         async with asyncio.timeout(60):
             late = decode(await setting.responses.get())
     assert [r.name for r in late.resources] == ["a", "b"]
+
+
+async def test_secrets_that_are_given_up_while_they_are_fetched_end_no_stream():
+    pace = Interrupting()
+    setting = Setting(pace, SotwSession)
+    for type_url, names in ((CLUSTER, ()), (SECRET, ("a",))):
+        setting.stream.take(Request(type_url=type_url, names=names))
+    pace.when, pace.happens = (
+        lambda: not setting.session.due,
+        lambda: setting.stream.take(Request(type_url=SECRET)),
+    )
+    async with setting.running() as task, asyncio.timeout(60):
+        response = _discovery.DiscoveryResponse.FromString(await setting.responses.get())
+        assert response.type_url == CLUSTER
+        setting.requests.put_nowait(None)
+        await task
 
 
 async def test_changes_meanwhile_merge_into_one_response():
