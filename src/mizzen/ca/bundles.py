@@ -22,7 +22,7 @@ def decode_bundle(text: str) -> str:
         keys = [each for each in json.loads(text)["keys"] if isinstance(each, dict)]
         encoded = [each["x5c"][0] for each in keys[:_MOST] if each.get("use") == _X509]
         roots = [x509.load_der_x509_certificate(base64.b64decode(each, validate=True)) for each in encoded]
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError, x509.InvalidVersion) as error:
         raise AuthorityError("the document is no SPIFFE bundle") from error
     if not roots:
         raise AuthorityError("the SPIFFE bundle holds no root for X.509")
