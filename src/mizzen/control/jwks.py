@@ -189,6 +189,6 @@ async def fetch_key_set(uri: str, fetcher: Fetcher) -> str:
 
 async def _read(uri: str, fetcher: Fetcher) -> tuple[str, _Document]:
     body = await fetcher.fetch(uri)
-    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return body.decode(), msgspec.json.decode(body, type=_Document)
     raise FetchError("the document is not the JSON of a key set")

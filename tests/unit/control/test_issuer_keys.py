@@ -59,6 +59,16 @@ async def test_a_discovery_document_is_followed(issuer: Issuer, clock: Clock) ->
     assert await keys(issuer, clock, "/.well-known").find("one") == KEYS["one"]
 
 
+async def test_what_is_nested_beyond_reason_is_no_key_set(issuer: Issuer, clock: Clock) -> None:
+    known = keys(issuer, clock)
+    await known.find("one")
+    issuer.documents["/jwks"] = '{"keys":' + "[" * 100_000
+    clock.now = 700.0
+    assert await known.find("one") == KEYS["one"], "the last one stays in force"
+    with pytest.raises(AuthorityError, match="does not publish"):
+        await known.find("two")
+
+
 async def test_an_exchanged_key_is_found_and_strangers_do_not_make_us_fetch_without_end(
     issuer: Issuer, clock: Clock
 ) -> None:
