@@ -46,15 +46,18 @@ class RuleOfHost(msgspec.Struct, frozen=True, kw_only=True):
 
 @query
 def is_ours(db: Engine, key: Key) -> bool:
-    """Whether an Ingress is for the mesh's gateways: by its annotation, else by its class, else by the mesh's mode."""
+    """Whether an Ingress is for the mesh's gateways: by its annotation, else by its class, else by the mesh's mode.
+
+    Where the mode is OFF none is.
+    """
     ingress: Ingress | None = db.input(key)
-    if ingress is None:
+    config = mesh.mesh_config(db)
+    if ingress is None or config.ingress_controller_mode == "OFF":
         return False
     name = ingress.spec.ingress_class_name
     found: IngressClass | None = db.input(Key("IngressClass", "", name)) if name is not None else None
     if name is not None and found is None:
         return False
-    config = mesh.mesh_config(db)
     annotated = ingress.metadata.annotations.get(CLASS_ANNOTATION)
     if annotated is not None:
         return config.ingress_controller_mode in ("STRICT", "DEFAULT") and annotated == config.ingress_class

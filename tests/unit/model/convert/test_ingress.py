@@ -83,6 +83,7 @@ def where(routes: list[dict[str, Any]]) -> list[tuple[str, str]]:
     ("spec", "meta", "mode", "expected"),
     [
         ("ingressClassName: istio", "", "STRICT", True),
+        ("ingressClassName: istio", "", "OFF", False),
         ("ingressClassName: nginx", "", "STRICT", False),
         ("ingressClassName: nginx", "", "DEFAULT", False),
         ("ingressClassName: unknown", "", "DEFAULT", False),
