@@ -70,6 +70,21 @@ def test_unknown_feature_flag_warns_that_it_is_not_supported() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "default", "other"),
+    [
+        ("PILOT_ENABLE_GATEWAY_API", "true", "false"),
+        ("PILOT_ENABLE_ALPHA_GATEWAY_API", "false", "true"),
+        ("PILOT_GATEWAY_API_DEFAULT_GATEWAYCLASS_NAME", "istio", "mesh"),
+        ("ENABLE_SELECTOR_BASED_K8S_GATEWAY_POLICY", "true", "false"),
+        ("PILOT_ENABLE_MULTIPLE_CUSTOM_AUTHZ_PROVIDERS", "false", "true"),
+    ],
+)
+def test_switches_of_the_gateway_api_and_of_policies_are_known(name: str, default: str, other: str) -> None:
+    assert settings.load({name: default})[1] == ()
+    assert settings.load({name: other})[1] == (f"{name} is not supported and has no effect",)
+
+
 def test_flag_set_to_the_default_of_the_reference_is_silent() -> None:
     assert settings.load({"PILOT_ENABLE_AMBIENT": "False", "PILOT_CERT_PROVIDER": "istiod"})[1] == ()
 
