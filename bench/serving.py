@@ -5,6 +5,7 @@ children as the kernel counts them. Any other control plane is known by its proc
 """
 
 import contextlib
+import glob
 import os
 import pathlib
 import re
@@ -44,26 +45,34 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_usage(pid: int) -> Usage:
-    """The usage of a process and its descendants until now."""
+    """The usage of a process and its descendants until now; what ends meanwhile is passed over."""
     family = list(_family(pid))
     return Usage(cpu_seconds=sum(map(_cpu_seconds, family)), resident_kb=sum(map(_resident_kb, family)))
 
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
+    for task in glob.iglob(f"/proc/{pid}/task/*/children"):
+        for child in _read(task).split():
             yield from _family(int(child))
+
+
+def _read(path: str) -> str:
+    """A file of /proc; empty once the process or thread that it tells of has ended."""
+    try:
+        return pathlib.Path(path).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _cpu_seconds(pid: int) -> float:
     # The name in parentheses may hold spaces; utime and stime are fields 14 and 15 of all.
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK if fields else 0.0
 
 
 def _resident_kb(pid: int) -> int:
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    status = _read(f"/proc/{pid}/status")
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(found.group(1)) if found else 0
 
