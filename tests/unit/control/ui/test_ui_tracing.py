@@ -203,7 +203,7 @@ async def test_trace_that_takes_too_long_is_ended_with_its_process() -> None:
     before = children()
     async with tracer(shop(), command=DEAF, patience=0.2) as asked:
         assert await refusal(asked) == (504, "no verdict within 0 s")
-        assert children() == before
+        assert children() <= before
 
 
 async def test_what_lies_around_is_not_imported(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
