@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
+from collections.abc import Iterator
 
 import agent_runs
 import aiohttp
@@ -239,11 +241,18 @@ async def test_agent_fails_when_envoy_ends_by_itself(control, tmp_path) -> None:
         assert "Envoy ended by itself" in run.log
 
 
+@pytest.fixture
+def open_folder() -> Iterator[agent_runs.Path]:
+    """A folder that other users may enter; pytest's are closed to them, again with every run that begins."""
+    with tempfile.TemporaryDirectory(prefix="mizzen-pod-") as name:
+        folder = agent_runs.Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process another user")
-async def test_envoy_gives_up_root_and_still_reaches_its_sockets(control, tmp_path_factory, monkeypatch) -> None:
-    folder = tmp_path_factory.mktemp("pod")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
+async def test_envoy_gives_up_root_and_still_reaches_its_sockets(control, open_folder) -> None:
+    folder = open_folder
     async with agent_runs.running(folder, control, {"MIZZEN_PROXY_UID": "1337", **readable_envoy(folder)}) as run:
         await configure(control, run)
         await run.until_ready()

@@ -10,6 +10,7 @@ import ipaddress
 
 import grpc
 import grpc.aio
+from claims import own_port
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -81,7 +82,8 @@ class TinyControl:
         self.root = root or Root()
         self.roots_in_answer = [self.root]
         self.life = 3600.0
-        self.port = 0
+        self.port = own_port()
+        """Its own also while it is away."""
         self.resources: dict[str, dict[str, object]] = {}
         self.requests: list[object] = []
         self.tokens: list[str] = []
@@ -96,7 +98,7 @@ class TinyControl:
         return f"127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Listen, on the same port as before if there was one."""
+        """Listen, always on the same port."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [
             x509.DNSName(SERVER_NAME),
@@ -114,7 +116,7 @@ class TinyControl:
             ]
         )
         credentials = grpc.ssl_server_credentials([(pem(key), pem(certificate))])
-        self.port = self._server.add_secure_port(f"127.0.0.1:{self.port}", credentials)
+        self._server.add_secure_port(self.address, credentials)
         await self._server.start()
 
     async def stop(self) -> None:

@@ -4,6 +4,7 @@ import ads_envoy
 import pytest
 from ads_envoy import Mesh, envoy, is_synced, upstream
 from ads_server import serve
+from claims import own_port
 from eventually import eventually
 
 from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER
@@ -89,7 +90,7 @@ async def test_a_route_to_a_new_cluster_fails_no_request(tmp_path, delta):
 async def test_a_control_plane_that_comes_back_sends_only_what_differs(tmp_path):
     async with upstream() as port:
         mesh = Mesh(port)
-        async with serve() as serving:
+        async with serve(port=own_port()) as serving:
             mesh.everything(serving)
             proxy_life = envoy(tmp_path, mesh, serving.port, delta=True)
             proxy = await proxy_life.__aenter__()

@@ -11,6 +11,7 @@ import grpc
 import msgspec
 import pytest
 from certificate_requests import make_request, read_chain, verify_chain
+from claims import own_port
 from control_planes import ANY_PORT, FAST, HOST, Plane, control_plane, options_for
 from cryptography.hazmat.primitives.asymmetric import ec
 from eventually import eventually
@@ -262,7 +263,10 @@ async def test_missing_folder_ends_the_start(tmp_path: pathlib.Path) -> None:
 
 async def test_stop_ends_streams_and_frees_every_port(tmp_path: pathlib.Path) -> None:
     write(tmp_path, "a.yaml", service("cart"))
-    async with control_plane(tmp_path) as plane, plain(plane) as client:
+    flags = ("plain", "secure", "mutual", "monitoring", "http")
+    # Of their own: what the system chooses it may give to others as soon as it is free.
+    own = {flag: ANY_PORT._replace(port=own_port()) for flag in flags}
+    async with control_plane(tmp_path, **own) as plane, plain(plane) as client:
         await client.subscribe(CLUSTER)
         await watch_clusters(client, cluster("cart"))
         ports = dict(plane.control_plane.ports)
