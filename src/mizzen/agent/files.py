@@ -12,7 +12,7 @@ from pathlib import Path
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Replace `path` by a file of that content and mode; its folder is made, private, if missing."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(path.parent)
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
@@ -23,6 +23,13 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     except OSError:
         scratch.unlink(missing_ok=True)
         raise
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder for one user; whoever that is may pass those above that are missing, whatever the umask is."""
+    if not path.is_dir():
+        make_open_folder(path.parent)
+        path.mkdir(exist_ok=True, mode=0o700)
 
 
 def make_open_folder(path: Path) -> None:

@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 
 from mizzen import transport
+from mizzen.agent.files import make_private_folder
 from mizzen.errors import AgentError
 
 _LONGEST = 107
@@ -50,7 +51,7 @@ async def serve_grpc(
 
 def _make_place(path: Path) -> None:
     """The socket's folder, without what an earlier process left at its place."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(path.parent)
     path.unlink(missing_ok=True)
 
 

@@ -22,6 +22,17 @@ def test_file_is_replaced_whole_with_its_mode(tmp_path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o700
 
 
+def test_who_may_use_a_file_can_reach_it_whatever_the_umask_is(tmp_path) -> None:
+    """Envoy's user is another than the agent's, which hands the folder over."""
+    before = os.umask(0o077)
+    try:
+        files.write_file(tmp_path / "etc/istio/proxy/envoy.json", b"{}", mode=0o644)
+    finally:
+        os.umask(before)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("etc", "etc/istio", "etc/istio/proxy")}
+    assert modes == {"etc": 0o755, "etc/istio": 0o755, "etc/istio/proxy": 0o700}
+
+
 def test_failed_write_leaves_nothing_behind(tmp_path) -> None:
     (tmp_path / "b").mkdir()
     with pytest.raises(OSError):
