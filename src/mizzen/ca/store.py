@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Mapping
 
 import msgspec
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from mizzen.ca import certificates
 from mizzen.ca.authority import Retiring, State
@@ -67,7 +69,8 @@ def _decode_parts(parts: Mapping[str, bytes], names: tuple[str, str, str], where
     key = certificates.decode_key(parts[key_name], f"{where}/{key_name}")
     try:
         return certificates.build_signer(own[0], key, (*own[1:], *chain), roots)
-    except AuthorityError as error:
+    except (AuthorityError, ValueError, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+        # Extensions are parsed only when somebody asks for them.
         raise AuthorityError(f"{where}: {error}") from error
 
 

@@ -7,7 +7,9 @@ import pathlib
 import msgspec
 import pytest
 from certificate_requests import make_request, read_chain, verify_chain
-from plugged_authority import make_node, revoke, write_authority
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from plugged_authority import Node, make_node, revoke, write_authority
 
 from mizzen import settings
 from mizzen.ca import store
@@ -204,6 +206,36 @@ def test_authority_that_is_plugged_in_while_an_own_root_signs_follows_it(tmp_pat
     assert found.authority.state.current.certificate == root.certificate
     clock.now += 3600 * DAY
     assert not found.authority.wants_successor
+
+
+def test_authority_whose_extensions_do_not_parse_changes_nothing(
+    tmp_path: pathlib.Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = make_node("old", START)
+    write_authority(tmp_path / "plugged", old, [], [old])
+    found = start(tmp_path, clock)
+    broken = make_broken_node(START)
+    write_authority(tmp_path / "plugged", broken, [], [broken])
+    touch_later(tmp_path / "plugged", 1)
+    found.follow()
+    assert found.authority.state.roots == (old.certificate,)
+    assert "the plugged-in authority stays as it was" in caplog.text
+
+
+def make_broken_node(now: float) -> Node:
+    """A root whose basic constraints are no DER."""
+    made = make_node("broken", now)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(made.certificate.subject)
+        .issuer_name(made.certificate.subject)
+        .public_key(made.key.public_key())
+        .serial_number(1)
+        .not_valid_before(made.certificate.not_valid_before_utc)
+        .not_valid_after(made.certificate.not_valid_after_utc)
+        .add_extension(x509.UnrecognizedExtension(x509.BasicConstraints.oid, b"nonsense"), critical=True)
+    )
+    return Node(builder.sign(made.key, hashes.SHA256()), made.key)
 
 
 def test_half_exchanged_authority_changes_nothing(
