@@ -81,10 +81,12 @@ class Downloads:
                     return Reply(status=response.status, headers=named, body=body), ""
         except TimeoutError:
             return None, f"no answer within {self._seconds:.0f} s"
-        except aiohttp.InvalidURL as bad:
-            raise AgentError(f"{address} is no address") from bad
         except (aiohttp.ClientError, OSError) as failed:
+            if isinstance(failed, aiohttp.InvalidURL):
+                raise AgentError(f"{address} is no address") from failed
             return None, str(failed) or type(failed).__name__
+        except ValueError as bad:  # Ports and hosts that are none are told in several ways.
+            raise AgentError(f"{address} is no address: {bad}") from bad
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

@@ -115,7 +115,7 @@ def find_login(logins: str, registry: str) -> str:
 def _decode(content: bytes, kind: type[Answer], what: str) -> Answer:
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
         raise AgentError(f"{what} cannot be read: {bad}") from bad
 
 

@@ -107,9 +107,12 @@ class Modules:
             raise AgentError(f"{wanted.url} has the checksum {digest}, not {wanted.checksum}")
         metrics.WASM_FETCHES.labels("success").inc()
         path = (self._folder / f"{hashlib.sha256(content).hexdigest()}.wasm").resolve()
-        # Envoy may be another user than the agent, and a module is no secret within the pod.
-        make_open_folder(self._folder)
-        await asyncio.to_thread(write_file, path, content, mode=0o644)
+        try:
+            # Envoy may be another user than the agent, and a module is no secret within the pod.
+            make_open_folder(self._folder)
+            await asyncio.to_thread(write_file, path, content, mode=0o644)
+        except OSError as full:
+            raise AgentError(f"{wanted.url} cannot be kept: {full}") from full
         _log.info("%s fetched from %s", wanted.plugin, wanted.url)
         return path
 

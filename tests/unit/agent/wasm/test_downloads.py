@@ -40,6 +40,13 @@ async def test_nobody_there_is_an_error_that_names_the_address():
             await build(session).get("http://")
 
 
+@pytest.mark.parametrize("address", ["http://a:99999/m", "http://a:b/m", "http://[a/m", "http://a..b/m"])
+async def test_what_is_no_address_at_all_is_an_error_like_any_other(address):
+    async with serving(Files({})) as (_, session):
+        with pytest.raises(AgentError, match="is no address"):
+            await build(session).get(address)
+
+
 async def test_what_is_too_large_is_left(monkeypatch):
     monkeypatch.setattr(downloads, "LARGEST_BYTES", 1 << 20)
     async with serving(Files({"/m": bytes((1 << 20) + 1)})) as (address, session):

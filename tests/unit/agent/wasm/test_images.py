@@ -95,6 +95,7 @@ async def test_a_registry_gets_the_login_that_it_asks_for(way):
     [
         (b"{}", "has no layer"),
         (b"<html>", "the manifest of team/plugin:v1 cannot be read"),
+        (b'{"config":' + b"[" * 100_000, "the manifest of team/plugin:v1 cannot be read"),
         (b'{"layers": [{"size": 1}]}', "the manifest of team/plugin:v1 cannot be read"),
         (json.dumps({"layers": [{"digest": DIGEST}]}).encode(), "answers 404"),
     ],

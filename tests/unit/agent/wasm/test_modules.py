@@ -99,6 +99,14 @@ async def test_a_file_that_somebody_removed_is_fetched_again(case):
     assert case.fetched == 2
 
 
+async def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(tmp_path):
+    (tmp_path / "data").write_bytes(b"in the way")
+    async with serving(Files({"/m": MODULE})) as (address, session):
+        modules = Modules(tmp_path / "data", Downloads(session, retries=0), expiry=DAY)
+        with pytest.raises(AgentError, match="cannot be kept"):
+            await modules.get(Wanted(plugin="p", version="1", url=f"http://{address}/m"))
+
+
 async def test_old_modules_are_removed_unless_they_are_used(case):
     used, unused = await case.get(), await case.get(url=case.wanted.url.replace("/m", "/other"))
     case.clock.now += DAY / 2

@@ -87,6 +87,14 @@ async def test_what_cannot_be_fetched_gives_way_and_its_neighbours_stay(rewritin
     assert found["good"].config.vm_config.code.local.filename
 
 
+async def test_an_address_that_is_none_gives_way_as_well(rewriting):
+    rewriter, server = rewriting
+    sent = response(extension("lost", "http://host:99999/m"), extension("good", f"{server}/m"))
+    found = contents(await rewriter.rewrite(sent))
+    assert protos.to_json(found["lost"]) == {"rules": {}}
+    assert found["good"].config.vm_config.code.local.filename
+
+
 async def test_a_secret_that_is_missing_is_not_done_without(rewriting):
     rewriter, server = rewriting
     sent = response(extension("a", f"{server}/m", ISTIO_META_WASM_IMAGE_PULL_SECRET=""))
