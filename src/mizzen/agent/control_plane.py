@@ -106,9 +106,12 @@ def read_roots(endpoint: Endpoint) -> bytes:
 
 
 def build_call_metadata(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
-    """The metadata of a call made now."""
+    """The metadata of a call made now; raises AgentError where what should be the token can be none."""
     metadata = [(name.lower(), value) for name, value in sorted(endpoint.headers.items())]
     token = _read_token(endpoint)
+    if not (token.isascii() and token.isprintable()):
+        # gRPC would say so by an error of its own kind, in the middle of the call.
+        raise AgentError(f"{endpoint.token} holds no token")
     if token and (endpoint.tls or endpoint.address.startswith("unix:")):
         metadata.append(("authorization", f"Bearer {token}"))
     return tuple(metadata)

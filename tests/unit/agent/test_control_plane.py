@@ -38,6 +38,13 @@ def test_missing_or_empty_token_is_not_sent(tmp_path, token) -> None:
         assert control_plane.build_call_metadata(Endpoint(address="a:1", token=path)) == ()
 
 
+@pytest.mark.parametrize("content", [b"two\nlines", b"\xff\xfe", b"a\0b", "caf\u00e9".encode()])
+def test_what_no_token_can_be_is_an_error_that_does_not_show_it(token, content: bytes) -> None:
+    token.write_bytes(content)
+    with pytest.raises(AgentError, match=r"token holds no token$"):
+        control_plane.build_call_metadata(Endpoint(address="a:1", token=token))
+
+
 def test_first_root_file_that_exists_is_used(tmp_path) -> None:
     (tmp_path / "b").write_bytes(b"B")
     endpoint = Endpoint(address="a:1", roots=(tmp_path / "a", tmp_path / "b"))
