@@ -64,7 +64,10 @@ def ask_authority(endpoint: control_plane.Endpoint, seconds_of_life: float) -> A
             except grpc.aio.AioRpcError as refused:
                 reason = f"{refused.code().name}: {refused.details()}"
                 raise AuthorityError(f"{endpoint.address} answers {reason}") from refused
-        return tuple(_auth.IstioCertificateResponse.FromString(answer).cert_chain)
+        try:
+            return tuple(_auth.IstioCertificateResponse.FromString(answer).cert_chain)
+        except WireError as nonsense:
+            raise AuthorityError(f"{endpoint.address} sends no answer to a certificate request") from nonsense
 
     return ask
 

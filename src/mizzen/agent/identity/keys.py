@@ -61,14 +61,17 @@ def build_request(key: PrivateKey, spiffe_id: str) -> bytes:
 def parse_answer(key: PrivateKey, spiffe_id: str, chain: Sequence[str], now: datetime.datetime) -> Identity:
     """The identity in a certificate service's answer: leaf, intermediates, and last the roots.
 
-    Raises AuthorityError where the answer is not a certificate of this key for this identity.
+    Raises AuthorityError where the answer is not a certificate of this key for this identity, or one that is over.
     """
     if len(chain) < 2:
         raise AuthorityError(f"the certificate service sent {len(chain)} certificates, expected leaf and root")
     chain_pem = "".join(_line_ended(part) for part in chain[:-1]).encode()
-    return load_identity(
+    identity = load_identity(
         encode_key(key), chain_pem, _line_ended(chain[-1]).encode(), spiffe_id=spiffe_id, obtained_at=now
     )
+    if identity.expires_at <= now:
+        raise AuthorityError(f"the certificate is over since {identity.expires_at}, by this machine's clock")
+    return identity
 
 
 def load_identity(

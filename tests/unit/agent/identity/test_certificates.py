@@ -5,14 +5,17 @@ import contextlib
 import datetime
 import itertools
 
+import grpc
+import grpc.aio
 import pytest
 import tiny_control
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from plugged_authority import make_node, revoke
 
 from mizzen import protos, settings
-from mizzen.agent import files
+from mizzen.agent import control_plane, files
 from mizzen.agent.identity import certificates, sds
 from mizzen.errors import AuthorityError, DecodeError
 
@@ -155,6 +158,46 @@ async def test_failures_are_spread_out_but_never_end(tmp_path) -> None:
     assert all(5.0 <= delay <= 10.0 for delay in delays[10:40])
 
 
+async def test_certificate_that_is_over_by_this_machines_clock_counts_as_a_failure(tmp_path, caplog) -> None:
+    clock = VirtualClock()
+    authority = Authority(clock, life=-30.0)
+    pod = Pod(tmp_path, authority)
+    async with pod.running(clock=clock):
+        await until(lambda: len(authority.asked_at) > 20)
+        assert pod.shown() is None
+        authority.life = 600.0
+        await until(lambda: pod.shown() is not None)
+    delays = [later - earlier for earlier, later in itertools.pairwise(authority.asked_at)]
+    assert all(delay >= 5.0 for delay in delays[10:20])
+    assert "by this machine's clock" in caplog.text
+
+
+async def test_service_that_answers_nonsense_is_asked_again() -> None:
+    async with answering(b"\xff\xff") as address:
+        ask = certificates.ask_authority(control_plane.Endpoint(address=address, tls=False), 600.0)
+        with pytest.raises(AuthorityError, match="no answer to a certificate request"):
+            await ask(b"a request")
+
+
+@contextlib.asynccontextmanager
+async def answering(answer: bytes):
+    """A certificate service that says the same to everybody; its address."""
+
+    async def create(_: bytes, __: object) -> bytes:
+        return answer
+
+    server = grpc.aio.server()
+    methods = {"CreateCertificate": grpc.unary_unary_rpc_method_handler(create)}
+    service = "istio.v1.auth.IstioCertificateService"
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
 async def test_service_that_fails_is_asked_again_and_the_old_certificate_stays(tmp_path) -> None:
     authority = Authority()
     authority.failures = 2
@@ -206,14 +249,17 @@ async def test_restart_goes_on_with_the_kept_certificate(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", ["expired", "torn", "another's"])
 async def test_kept_certificate_that_is_no_good_is_replaced(tmp_path, damage: str) -> None:
-    authority = Authority(life=-1 if damage == "expired" else 600)
+    authority = Authority()
     async with Pod(tmp_path, authority).running():
         await until(lambda: (tmp_path / "identity/root-cert.pem").exists())
+    if damage == "expired":
+        key = serialization.load_pem_private_key((tmp_path / "identity/key.pem").read_bytes(), None)
+        leaf = authority.root.issue(key.public_key(), [x509.UniformResourceIdentifier(FRONT)], -1)
+        (tmp_path / "identity/cert-chain.pem").write_bytes(tiny_control.pem(leaf))
     if damage == "torn":
         (tmp_path / "identity/cert-chain.pem").write_bytes(b"-----BEGIN CERT")
     if damage == "another's":
         (tmp_path / "identity/key.pem").write_bytes(tiny_control.pem(tiny_control.Root().key))
-    authority.life = 600
     asked = authority.asked
     again = Pod(tmp_path, authority)
     async with again.running():
