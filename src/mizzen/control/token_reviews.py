@@ -28,6 +28,8 @@ _SUBJECT = "system:serviceaccount:"
 _GROUP = "system:serviceaccounts"
 _POD, _POD_UID, _NODE = (f"authentication.kubernetes.io/{name}" for name in ("pod-name", "pod-uid", "node-name"))
 _GOOD_SECONDS = 300.0
+_PATIENCE = 5.0
+"""Seconds that whose token was good before waits for a new verdict: less than callers wait for us."""
 _MOST = 50_000
 _LARGEST_TOKEN = 16 * 1024
 
@@ -58,8 +60,10 @@ class _Known(NamedTuple):
 class TokenReviews:
     """A `TokenVerifier` that asks an API server."""
 
-    def __init__(self, client: Client, audiences: Sequence[str], clock: Callable[[], float]) -> None:
-        self._client, self._audiences, self._clock = client, tuple(audiences), clock
+    def __init__(
+        self, client: Client, audiences: Sequence[str], clock: Callable[[], float], *, patience: float = _PATIENCE
+    ) -> None:
+        self._client, self._audiences, self._clock, self._patience = client, tuple(audiences), clock, patience
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._asking: dict[bytes, asyncio.Task[ServiceAccount]] = {}
 
@@ -69,14 +73,23 @@ class TokenReviews:
             raise AuthorityError("the token is too long")
         digest, now = hashlib.sha256(token.encode()).digest(), self._clock()
         known = self._known.get(digest)
-        if known is not None and now < min(known.reviewed + _GOOD_SECONDS, known.ends):
+        if known is not None and known.reviewed <= now < min(known.reviewed + _GOOD_SECONDS, known.ends):
             return known.account
         task = self._asking.get(digest)
         if task is None:
             task = asyncio.ensure_future(self._ask(digest, token))
             self._asking[digest] = task
-            task.add_done_callback(lambda _: self._asking.pop(digest, None))
+            task.add_done_callback(lambda done: self._answered(digest, done))
+        if known is not None and now < known.ends:
+            await asyncio.wait((task,), timeout=self._patience)
+            if not task.done():
+                return self._remembered(digest, TimeoutError("no answer yet"))
         return await asyncio.shield(task)
+
+    def _answered(self, digest: bytes, task: asyncio.Task[ServiceAccount]) -> None:
+        del self._asking[digest]
+        if not task.cancelled():
+            task.exception()  # Whoever asked may have gone on without it.
 
     async def _ask(self, digest: bytes, token: str) -> ServiceAccount:
         body = {

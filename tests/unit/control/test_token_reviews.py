@@ -1,5 +1,6 @@
 """Verdicts on tokens: remembered while nobody gives another, and taken back by one that does."""
 
+import asyncio
 import base64
 import json
 from typing import Any
@@ -12,6 +13,8 @@ from mizzen.sources.kube.client import Refused, Unreachable
 
 USER = {"username": "system:serviceaccount:shop:cart", "groups": ["system:serviceaccounts"]}
 GOOD = {"status": {"authenticated": True, "user": USER, "audiences": ["istio-ca"]}}
+SILENCE = object()
+"""A server that has taken the question and says nothing, as behind a connection that is dead and does not know."""
 BAD = {"status": {"authenticated": False, "error": "revoked"}}
 
 
@@ -21,9 +24,11 @@ class Server:
     def __init__(self) -> None:
         self.answer: Any = GOOD
         self.now = 1000.0
-        self.reviews = TokenReviews(self, ("istio-ca",), lambda: self.now)  # type: ignore[arg-type]
+        self.reviews = TokenReviews(self, ("istio-ca",), lambda: self.now, patience=0.1)  # type: ignore[arg-type]
 
     async def call(self, *_: object) -> bytes:
+        if self.answer is SILENCE:
+            await asyncio.Event().wait()
         if isinstance(self.answer, Exception):
             raise self.answer
         return json.dumps(self.answer).encode() if isinstance(self.answer, dict) else self.answer
@@ -64,4 +69,27 @@ async def test_a_new_verdict_takes_the_last_one_back() -> None:
     server.now += 301
     assert not await server.believes(known)
     server.answer = Unreachable("away")
+    assert not await server.believes(known)
+
+
+async def test_a_server_that_says_nothing_keeps_no_known_token_waiting() -> None:
+    server, known = Server(), token(5000)
+    assert await server.believes(known)
+    server.answer = SILENCE
+    server.now += 301
+    async with asyncio.timeout(30):
+        assert await server.believes(known)
+        assert await server.believes(known)
+    server.now = 5000
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await server.believes(known)
+
+
+async def test_a_clock_that_was_ahead_makes_no_verdict_last() -> None:
+    server, known = Server(), token(500_000)
+    server.now = 100_000.0
+    assert await server.believes(known)
+    server.now = 1000.0
+    server.answer = BAD
     assert not await server.believes(known)
