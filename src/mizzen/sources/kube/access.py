@@ -185,16 +185,28 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """URL, without a slash at its end."""
     authority: bytes | None = None
     """PEM of whom to trust; None means the system's."""
+    authority_file: pathlib.Path | None = None
+    """Where it was read: a cluster exchanges its authority there while its pods run."""
     verify: bool = True
     server_name: str = ""
     """Expected in the server's certificate, if not the host of the URL."""
     credentials: Credentials
     namespace: str = "default"
 
-    def make_context(self, pair: Pair | None) -> ssl.SSLContext:
-        """TLS with this client certificate. Raises SourceError for material that does not fit together."""
+    def read_authority(self) -> bytes | None:
+        """What the file holds now; None where there is none, or nothing in it."""
         try:
-            context = ssl.create_default_context(cadata=self.authority.decode() if self.authority else None)
+            return (self.authority_file.read_bytes() or None) if self.authority_file is not None else None
+        except OSError:
+            return None
+
+    def make_context(self, pair: Pair | None, authority: bytes | None) -> ssl.SSLContext:
+        """TLS with this client certificate, trusting that authority (None: the system's).
+
+        Raises SourceError for material that does not fit together.
+        """
+        try:
+            context = ssl.create_default_context(cadata=authority.decode() if authority else None)
             if not self.verify:
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             if pair is not None:
@@ -225,7 +237,11 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: pathlib.Path
         raise SourceError(f"the pod's service account cannot be read: {error}") from error
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Access(
-        server=server, authority=authority, credentials=TokenFile(folder / "token"), namespace=namespace or "default"
+        server=server,
+        authority=authority,
+        authority_file=folder / "ca.crt",
+        credentials=TokenFile(folder / "token"),
+        namespace=namespace or "default",
     )
 
 
@@ -258,6 +274,7 @@ class _Kubeconfig:
         return Access(
             server=server,
             authority=self._bytes(cluster, "certificate-authority"),
+            authority_file=self._file(cluster, "certificate-authority"),
             verify=not cluster.get("insecure-skip-tls-verify", False),
             server_name=str(cluster.get("tls-server-name", "")),
             credentials=self._credentials(user, cluster),
@@ -296,13 +313,18 @@ class _Kubeconfig:
                 return found
         raise SourceError(f"{self._path}: {section} has no {name!r}")
 
+    def _file(self, section: Mapping[str, Any], field: str) -> pathlib.Path | None:
+        return (
+            self._path.parent / str(section[field]) if section.get(field) and not section.get(f"{field}-data") else None
+        )
+
     def _bytes(self, section: Mapping[str, Any], field: str) -> bytes | None:
         """What stands in FIELD-data, or in the file that FIELD names."""
         try:
             if data := section.get(f"{field}-data"):
                 return base64.b64decode(data, validate=True)
-            if file := section.get(field):
-                return (self._path.parent / str(file)).read_bytes()
+            if file := self._file(section, field):
+                return file.read_bytes()
         except (OSError, binascii.Error, TypeError, ValueError) as error:
             raise SourceError(f"{self._path}: {field}: {error}") from error
         return None

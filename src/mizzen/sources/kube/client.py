@@ -95,7 +95,8 @@ class Client:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._pair: Pair | None = None
+        self._made_for: tuple[Pair | None, bytes | None] = None, None
+        """Who we are and whom to trust in the session."""
         self._session: aiohttp.ClientSession | None = None
         self._retired: list[aiohttp.ClientSession] = []
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -191,20 +192,22 @@ class Client:
             raise self._unreachable(error) from error
 
     def _session_for(self, pair: Pair | None) -> aiohttp.ClientSession:
-        if self._session is None or pair != self._pair:
+        known = self._made_for[1] if self._session is not None else self._access.authority
+        now = pair, self._access.read_authority() or known
+        if self._session is None or now != self._made_for:
             if self._session is not None:
                 self._retired.append(self._session)
             secure = self._access.server.startswith("https:")
             connector = aiohttp.TCPConnector(
                 limit=0,
-                ssl=self._access.make_context(pair) if secure else False,
+                ssl=self._access.make_context(*now) if secure else False,
                 keepalive_timeout=30,
                 socket_factory=self._open_socket,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector, read_bufsize=_LONGEST_LINE, headers={"User-Agent": "mizzen"}
             )
-            self._pair = pair
+            self._made_for = now
         return self._session
 
     def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:

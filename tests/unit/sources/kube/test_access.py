@@ -101,21 +101,21 @@ async def test_certificates_stand_in_the_file_or_beside_it(tmp_path, inline):
     given = await access.credentials.give()
     assert access.authority == authority.pem.encode()
     assert given.pair == Pair(certificate.encode(), key.encode())
-    assert access.make_context(given.pair).verify_mode.name == "CERT_REQUIRED"
+    assert access.make_context(given.pair, access.authority).verify_mode.name == "CERT_REQUIRED"
     assert key not in repr(given)
 
 
 def test_verification_is_off_only_when_the_file_says_so(tmp_path):
-    assert from_kubeconfig(kubeconfig(tmp_path)).make_context(None).check_hostname
+    assert from_kubeconfig(kubeconfig(tmp_path)).make_context(None, None).check_hostname
     access = from_kubeconfig(kubeconfig(tmp_path, cluster={"insecure-skip-tls-verify": True}))
-    assert access.make_context(None).verify_mode.name == "CERT_NONE"
+    assert access.make_context(None, None).verify_mode.name == "CERT_NONE"
 
 
 def test_a_key_of_another_certificate_is_an_error_not_a_crash(tmp_path):
     authority = Authority("test")
     access = from_kubeconfig(kubeconfig(tmp_path))
     with pytest.raises(SourceError, match="TLS to https"):
-        access.make_context(Pair(authority.issue("a")[0].encode(), authority.issue("b")[1].encode()))
+        access.make_context(Pair(authority.issue("a")[0].encode(), authority.issue("b")[1].encode()), None)
 
 
 def test_a_client_certificate_needs_no_folder_to_write_to(tmp_path, monkeypatch):
@@ -123,7 +123,7 @@ def test_a_client_certificate_needs_no_folder_to_write_to(tmp_path, monkeypatch)
     given = from_kubeconfig(kubeconfig(tmp_path))
     certificate, key = Authority("ours").issue("a")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    given.make_context(Pair(certificate.encode(), key.encode()))
+    given.make_context(Pair(certificate.encode(), key.encode()), None)
 
 
 async def test_a_token_file_is_read_again_when_it_has_changed(tmp_path):
@@ -246,6 +246,8 @@ async def test_a_pod_finds_its_api_server(tmp_path):
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     access = in_cluster(environment, tmp_path)
     assert (access.server, access.authority, access.namespace) == ("https://[fd00::1]:443", b"CA", "apps")
+    (tmp_path / "ca.crt").write_text("another")
+    assert access.read_authority() == b"another"
     assert isinstance(access.credentials, TokenFile)
     assert await access.credentials.give() == Given("t")
     with pytest.raises(SourceError, match="not in a cluster"):
