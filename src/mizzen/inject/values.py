@@ -201,11 +201,11 @@ def decode_injector(config_map: Mapping[str, Any], base: InjectionConfig | None 
     """Reads an `istio-sidecar-injector` ConfigMap."""
     data = config_map.get("data") or {}
     try:
-        values = msgspec.json.decode(data.get("values") or "{}")
-        config = msgspec.yaml.decode(data.get("config") or "{}")
-    except msgspec.DecodeError as bad:
+        values = msgspec.json.decode(data.get("values") or "{}", type=dict[str, Any] | None)
+        config = msgspec.yaml.decode(data.get("config") or "{}", type=dict[str, Any] | None)
+    except (msgspec.DecodeError, ValueError, RecursionError) as bad:
         raise DecodeError(str(bad), "data") from bad
-    return decode_config(config, decode_values(values, base))
+    return decode_config(config or {}, decode_values(values or {}, base))
 
 
 def decode_config(config: Mapping[str, Any], base: InjectionConfig) -> InjectionConfig:

@@ -77,9 +77,13 @@ def test_the_injectors_config_map_gives_policy_selectors_and_values() -> None:
     [
         {"data": {"values": "{"}},
         {"data": {"config": "["}},
+        {"data": {"config": "[]"}},
+        {"data": {"config": "policy"}},
+        {"data": {"values": '{"a":' * 50_000}},
         {"data": {"values": '{"global": {"proxy": {"statusPort": "many"}}}'}},
         {"data": {"config": "neverInjectSelector: 1"}},
     ],
+    ids=lambda config_map: str(config_map)[:40],
 )
 def test_what_does_not_read_is_an_error_that_says_where(config_map: dict[str, object]) -> None:
     with pytest.raises(DecodeError, match=r"^(data|values): "):
