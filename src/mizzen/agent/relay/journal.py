@@ -9,6 +9,7 @@ The folder is private: a gateway's responses hold the keys of its servers. It li
 where Kubernetes mounts it. Configuration of another node (a pod's name used again) is thrown away.
 """
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -98,8 +99,14 @@ class _File:
             self._weight = self._size = 0
             write_file(self._path, b"")
         record = len(response).to_bytes(_LENGTH_BYTES, "big") + response
-        with open(self._path, "ab", opener=_open_private) as file:
-            file.write(record)
+        try:
+            with open(self._path, "ab", opener=_open_private) as file:
+                file.write(record)
+        except OSError:
+            # What follows a part of a record is not read again.
+            with contextlib.suppress(OSError):
+                os.truncate(self._path, self._size)
+            raise
         self._size += len(record)
         self._count(response)
         if self._size > max(_SMALLEST_REWRITE, 2 * self._weight):

@@ -1,5 +1,7 @@
 """The journal: what was accepted is there again after a restart, whatever happened in between."""
 
+import contextlib
+import resource
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,28 @@ def test_accepted_resources_are_there_after_a_restart(tmp_path) -> None:
     again = Journal(tmp_path / "last", NODE)
     assert versions(again) == {"a": "2"}
     assert versions(again, ROUTE) == {"80": "1"}
+
+
+def test_what_a_full_disk_tore_takes_nothing_along_that_is_accepted_later(tmp_path, caplog) -> None:
+    journal = Journal(tmp_path / "last", NODE)
+    journal.accept(CLUSTER, response({"a": "1"}))
+    file = tmp_path / "last" / CLUSTER.rpartition("/")[2]
+    with largest_file(file.stat().st_size + 10):
+        journal.accept(CLUSTER, response({"b": "1"}))
+    assert "cannot keep the last good configuration" in caplog.text
+    journal.accept(CLUSTER, response({"c": "1"}))
+    assert versions(journal) == versions(Journal(tmp_path / "last", NODE)) == {"a": "1", "c": "1"}
+
+
+@contextlib.contextmanager
+def largest_file(size: int):
+    """Meanwhile no file of this process grows beyond this size, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_folder_and_files_are_private(tmp_path) -> None:
