@@ -30,6 +30,10 @@ _POD, _POD_UID, _NODE = (f"authentication.kubernetes.io/{name}" for name in ("po
 _GOOD_SECONDS = 300.0
 _PATIENCE = 5.0
 """Seconds that whose token was good before waits for a new verdict: less than callers wait for us."""
+_AT_ONCE = 32
+"""Reviews that the server is asked for at once, whoever comes back and whatever strangers send."""
+_LONGEST = 10.0
+"""Seconds that a review may take: as long as an agent waits for its certificate."""
 _MOST = 50_000
 _LARGEST_TOKEN = 16 * 1024
 
@@ -66,6 +70,7 @@ class TokenReviews:
         self._client, self._audiences, self._clock, self._patience = client, tuple(audiences), clock, patience
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._asking: dict[bytes, asyncio.Task[ServiceAccount]] = {}
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def verify(self, token: str) -> ServiceAccount:
         """Whom a good token speaks for; raises AuthorityError for any other, and when nobody can say."""
@@ -98,9 +103,10 @@ class TokenReviews:
             "spec": {"token": token, "audiences": self._audiences},
         }
         try:
-            answer = await self._client.call("POST", _PATH, body)
+            async with self._places, asyncio.timeout(_LONGEST):
+                answer = await self._client.call("POST", _PATH, body)
             status = msgspec.json.decode(answer, type=_Review).status
-        except (SourceError, msgspec.DecodeError) as error:
+        except (SourceError, TimeoutError, msgspec.DecodeError) as error:
             # A server that is away, overloaded, or has just started and knows no roles yet: none of it is a verdict.
             return self._remembered(digest, error)
         try:
@@ -121,7 +127,7 @@ class TokenReviews:
         known = self._known.get(digest)
         if known is None or self._clock() >= known.ends:
             _REVIEWS.labels("error").inc()
-            raise AuthorityError(f"the token cannot be reviewed: {error}") from error
+            raise AuthorityError(f"the token cannot be reviewed: {str(error) or 'no answer in time'}") from error
         _REVIEWS.labels("remembered").inc()
         return known.account
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from eventually import eventually
 
 from mizzen.control.token_reviews import TokenReviews
 from mizzen.errors import AuthorityError, SourceError
@@ -24,11 +25,16 @@ class Server:
     def __init__(self) -> None:
         self.answer: Any = GOOD
         self.now = 1000.0
+        self.asked = 0
+        """Questions that it has taken while it said nothing."""
+        self.released = asyncio.Event()
         self.reviews = TokenReviews(self, ("istio-ca",), lambda: self.now, patience=0.1)  # type: ignore[arg-type]
 
     async def call(self, *_: object) -> bytes:
         if self.answer is SILENCE:
-            await asyncio.Event().wait()
+            self.asked += 1
+            await self.released.wait()
+            return json.dumps(GOOD).encode()
         if isinstance(self.answer, Exception):
             raise self.answer
         return json.dumps(self.answer).encode() if isinstance(self.answer, dict) else self.answer
@@ -93,3 +99,16 @@ async def test_a_clock_that_was_ahead_makes_no_verdict_last() -> None:
     server.now = 1000.0
     server.answer = BAD
     assert not await server.believes(known)
+
+
+async def test_a_crowd_of_tokens_is_reviewed_a_few_at_a_time() -> None:
+    server = Server()
+    server.answer = SILENCE
+    crowd = [asyncio.create_task(server.believes(token(5000 + number))) for number in range(300)]
+    await eventually(lambda: server.asked > 0)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert server.asked <= 64
+    server.released.set()
+    assert all(await asyncio.gather(*crowd))
+    assert server.asked == 300
