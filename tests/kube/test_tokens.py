@@ -178,6 +178,17 @@ async def test_known_tokens_hold_while_the_server_is_away_and_others_do_not_come
     assert await is_served(proxy(plane, account, unknown))
 
 
+async def test_known_tokens_hold_while_the_server_says_nothing(bed, account, reviewed, plane):
+    known, unknown = [await asyncio.to_thread(token, bed, account) for _ in range(2)]
+    assert await reviewed.believes(known)
+    with bed.silent_server():
+        reviewed.now += 1800
+        async with asyncio.timeout(40):  # A request is given up after a minute, an agent waits for ten seconds.
+            assert await reviewed.believes(known)
+        assert not await reviewed.believes(unknown)
+    assert await reviewed.believes(unknown)
+
+
 async def test_a_token_of_an_account_that_is_gone_is_refused_when_it_is_asked_about_again(bed, account, reviewed):
     shown = await asyncio.to_thread(token, bed, account, seconds=86_400)
     assert await reviewed.believes(shown)

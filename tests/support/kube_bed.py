@@ -95,6 +95,16 @@ class Bed:
     def stop_server(self, number: int = signal.SIGTERM) -> None:
         self._end("kube-apiserver", number)
 
+    @contextlib.contextmanager
+    def silent_server(self) -> Iterator[None]:
+        """Meanwhile the server takes connections and questions, and says nothing."""
+        process, _ = self._running["kube-apiserver"]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+
     def restart_etcd(self) -> None:
         """Kill the store below a server that goes on, and start it again."""
         self._end("etcd", signal.SIGKILL)
