@@ -25,7 +25,7 @@ from mizzen import observe
 from mizzen.api.meta import Key, Object, VersionedMeta
 from mizzen.api.problems import Problem
 from mizzen.errors import SourceError
-from mizzen.sources.kube.client import Client, Event, Refused
+from mizzen.sources.kube.client import Client, Event, Refused, Unreachable
 from mizzen.sources.kube.reading import Head, Reader, Reading
 from mizzen.sources.kube.selection import REVISION, Part, Selection
 from mizzen.sources.kube.served import Resource
@@ -39,6 +39,8 @@ _TROUBLE = observe.Counter(
 _GONE, _FORBIDDEN = 410, 403
 _YIELD_EVERY = 200
 """Objects decoded at once before others may run."""
+_BRIEF = 1.0
+"""Seconds that a watch must last, or tell of something, to be one: what ends before is tried ever more rarely."""
 _MANY = 8
 """Parts that are listed one by one; more of them cost more than everything at once."""
 
@@ -101,6 +103,8 @@ class Reflector:
         self._selection = selection or Selection()
         self._version = ""
         self._failures = 0
+        self._is_settled = False
+        """Whether the watch has lasted, or told of something."""
         self._listing = asyncio.Lock()
         self._parts: dict[Part, None] = {}
         self._is_wanted = asyncio.Event()
@@ -115,15 +119,18 @@ class Reflector:
 
     async def _keep_up(self) -> None:
         while True:
+            is_listed = False
             try:
                 if not self._version:
                     async with self._listing:
                         await self._list()
+                    is_listed = True
                 await self._watch()
             except Refused as refusal:
                 if refusal.status == _GONE and self._version:
                     self._version = ""
-                    continue
+                    if not is_listed:
+                        continue
                 await self._wait(refusal, str(refusal.status), refusal.after)
             except SourceError as error:
                 await self._wait(error, "0")
@@ -227,13 +234,19 @@ class Reflector:
         """Until the server ends it."""
         seconds = self._timing.watch_for * random.uniform(1, 4 / 3)
         query = {**self.resource.query, "resourceVersion": self._version, "timeoutSeconds": str(max(1, int(seconds)))}
+        self._is_settled = False
         async with self._client.watch(self.resource.path, query) as events:
-            self._heard()
-            async for event in events:
-                self._follow(event)
+            settling = asyncio.get_running_loop().call_later(_BRIEF, self._settle)
+            try:
+                async for event in events:
+                    self._follow(event)
+            finally:
+                settling.cancel()
+        if not self._is_settled:
+            raise Unreachable("the watch ended as soon as it had begun")
 
     def _follow(self, event: Event) -> None:
-        self._heard()
+        self._settle()
         try:
             head = self._reader.head(event.object)
             if event.type != "BOOKMARK":
@@ -275,7 +288,12 @@ class Reflector:
         self.heard_at = self._clock()
         if self.trouble:
             _log.info("%s: the API server answers again", self.resource.path)
-        self.trouble, self.is_forbidden, self._failures = "", False, 0
+        self.trouble, self.is_forbidden = "", False
+
+    def _settle(self) -> None:
+        """A watch is one."""
+        self._heard()
+        self._is_settled, self._failures = True, 0
 
     async def _wait(self, error: SourceError, status: str, at_least: float = 0.0) -> None:
         _TROUBLE.labels(self.resource.kind.name, status).inc()
