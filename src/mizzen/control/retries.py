@@ -62,6 +62,8 @@ class Chores(Generic[K]):
         self._numbers = itertools.count()
         self._wake = asyncio.Event()
         self._told: dict[object, None] = {}
+        self._outage: set[object] = set()
+        """What was told of failures that pass, until all of them have passed."""
 
     def add(self, key: K, wait: float = 0.0) -> None:
         """See to a key, after a while; one that waits already is not put off."""
@@ -90,7 +92,7 @@ class Chores(Generic[K]):
             key = await self._take()
             try:
                 await self._see_to(key)
-                self._failures.pop(key, None)
+                self._passed(key)
             except SourceError as error:
                 self._failed(key, error)
             except Exception as error:
@@ -121,24 +123,34 @@ class Chores(Generic[K]):
 
     # -- failures -------------------------------------------------------------------------------------------------
 
+    def _passed(self, key: K) -> None:
+        """It does not fail any more in a way that passes."""
+        if self._failures.pop(key, None) is not None and not self._failures:
+            self._outage.clear()
+
     def _failed(self, key: K, error: SourceError) -> None:
         status = error.status if isinstance(error, Refused) else 0
         if status in _GONE:
-            self._failures.pop(key, None)
+            self._passed(key)
             return
         if status in _FORBIDDEN:
+            self._passed(key)
             self._warn((status, str(error).partition('"')[0]), key, error)
             self.add(key, _FORBIDDEN_WAIT * random.uniform(1, 1.5))
             return
         if status in _SENSELESS:
+            self._passed(key)
             self._warn((key, str(error)), key, error)
             return
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         if status == _CONFLICT and failures == 1:
             self.add(key)
             return
-        if failures == 1 or status != _CONFLICT:
-            self._warn((status, type(error)), key, error)
+        if status != _CONFLICT:
+            about = status, type(error)
+            if about not in self._outage:
+                self._outage.add(about)
+                _log.warning("%s: %s: %s", self._what, key, error)
         after = error.after if isinstance(error, Refused) else 0.0
         self.add(key, max(after, _TIMING.wait_after(failures)))
 

@@ -142,6 +142,25 @@ def test_a_fault_of_ours_is_told_and_stops_nothing(caplog):
     assert "a fault of ours" in caplog.text
 
 
+def test_an_outage_is_told_once_and_the_next_one_again(caplog):
+    away = Unreachable("the API server is away")
+    seen = Seen(*[away] * 5)
+
+    async def scenario(chores: Chores[str]) -> None:
+        for key in "ab":
+            chores.add(key)
+        await asyncio.sleep(120)
+        assert not len(chores)
+        assert [record.message for record in caplog.records] == ["a chore is not done: a: the API server is away"]
+        seen.failures = [away]
+        chores.add("b")
+        await asyncio.sleep(120)
+        assert len(caplog.records) == 2
+
+    with caplog.at_level(logging.WARNING):
+        play(seen, scenario)
+
+
 def test_a_budget_allows_a_burst_and_then_a_rate():
     async def run() -> None:
         budget = Budget(rate=10, burst=5)
