@@ -34,6 +34,8 @@ _ANSWER_SECONDS = 60.0
 _CONNECT_SECONDS = 10.0
 _CLOSING_SECONDS, _CLOSING_LOOK = 5.0, 0.02
 """Connections that were cancelled while they opened take a moment to close, for which aiohttp offers no wait."""
+_LONGEST_AFTER = 60.0
+"""Who asks for more is asked again all the same: it may be a gateway before the server that never knew it."""
 _SILENT_SECONDS = 150.0
 """The server sends a bookmark about every minute."""
 _LONGEST_LINE = 8 * 1024 * 1024
@@ -251,7 +253,7 @@ async def _refusal(answer: aiohttp.ClientResponse) -> Refused:
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float:
     text = answer.headers.get("Retry-After", "")
-    return float(text) if text.isdigit() else 0.0
+    return min(float(text), _LONGEST_AFTER) if text.isdecimal() else 0.0
 
 
 def _decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:

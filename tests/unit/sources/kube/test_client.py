@@ -6,11 +6,12 @@ import ssl
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from claims import own_port
 from traffic_certificates import Authority
 
-from mizzen.sources.kube.access import in_cluster
-from mizzen.sources.kube.client import Client, Unreachable
+from mizzen.sources.kube.access import Access, Credentials, in_cluster
+from mizzen.sources.kube.client import Client, Refused, Unreachable
 
 
 @contextlib.asynccontextmanager
@@ -33,6 +34,23 @@ async def serving(folder: pathlib.Path, port: int, authority: Authority):
         yield
     finally:
         await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("said", "after"), [("7", 7.0), ("86400", 60.0), ("9" * 400, 60.0), ("soon", 0.0), ("-1", 0.0)]
+)
+async def test_a_server_that_asks_for_patience_gets_some(said: str, after: float) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=429, headers={"Retry-After": said})
+
+    application = web.Application()
+    application.router.add_get("/version", answer)
+    async with TestServer(application) as server:
+        access = Access(server=str(server.make_url("")).rstrip("/"), credentials=Credentials())
+        async with Client(access) as client:
+            with pytest.raises(Refused) as refused:
+                await client.get("/version")
+    assert refused.value.after == after
 
 
 async def test_an_authority_that_the_cluster_exchanges_is_taken_up(tmp_path: pathlib.Path) -> None:
