@@ -1,11 +1,12 @@
 """Routes that upstream Envoy would refuse, and with each of them a whole route configuration.
 
 In: a finished Route. Out: a Route that Envoy takes, or None, and why it is another. Where only the action is at fault
-(no destination with a weight, a header's name or value that is none) the requests that it means are answered with 503,
-as they must not go to whoever stands next in the list. Where the match itself is at fault nobody can say which requests
-it means: it goes. Istio's proxies get what the reference sends.
+(no destination with a weight, a header's name or value that is none, a limit of time below zero) the requests that it
+means are answered with 503, as they must not go to whoever stands next in the list. Where the match itself is at fault
+nobody can say which requests it means: it goes. Istio's proxies get what the reference sends.
 """
 
+import operator
 import re
 from typing import Any
 
@@ -18,16 +19,35 @@ _route_v3 = protos.package("envoy.config.route.v3")
 
 _UNSPEAKABLE = re.compile(r"[\x00\r\n]")
 _UNAVAILABLE = {"status": 503}
+_LIMITS = (
+    "route.timeout",
+    "route.retry_policy.per_try_timeout",
+    "route.max_stream_duration.max_stream_duration",
+    "route.max_stream_duration.grpc_timeout_header_max",
+)
 
 
 def without_violations(route: Any, dialect: Dialect) -> tuple[Any | None, str | None]:
     """The route as it can be sent, and why Envoy would refuse it as it was; None where it would not."""
-    refused = constraints.violation(route) or _unreadable_value(route) if dialect == "envoy" else None
+    refused = _refusal(route) if dialect == "envoy" else None
     if refused is None:
         return route, None
     kept = {name: getattr(route, name) for name in ("match", "metadata", "decorator") if route.HasField(name)}
     answer = _route_v3.Route(name=route.name, direct_response=_UNAVAILABLE, **kept)
     return (answer if constraints.violation(answer) is None else None), refused
+
+
+def _refusal(route: Any) -> str | None:
+    return constraints.violation(route) or _unreadable_value(route) or _negative_limit(route)
+
+
+def _negative_limit(route: Any) -> str | None:
+    """The first limit of time below zero."""
+    for path in _LIMITS:
+        limit = operator.attrgetter(path)(route)
+        if limit.seconds < 0 or limit.nanos < 0:
+            return f"{path}: must not be negative"
+    return None
 
 
 def _unreadable_value(route: Any) -> str | None:

@@ -37,6 +37,8 @@ def test_a_sound_route_stays_the_same(value: str) -> None:
                 }
             },
         },
+        {"match": MATCH, "route": {"cluster": "a", "timeout": {"seconds": -1}}},
+        {"match": MATCH, "route": {"cluster": "a", "retry_policy": {"per_try_timeout": {"nanos": -1}}}},
         {"match": MATCH, "direct_response": {"status": 99}},
         {"match": MATCH},
     ],
