@@ -1,5 +1,6 @@
 """`mizzen proxy-config` on dumps that a real Envoy 1.40 gave, from files and from a mesh."""
 
+import datetime
 import json
 import pathlib
 import re
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from http_answers import Answers, on_port, on_socket
 
+from mizzen.cli import proxy_config
 from mizzen.diagnose.tables import secrets
 
 DUMPS = pathlib.Path(__file__).parent / "dumps"
@@ -112,7 +114,8 @@ def test_eds_shows_localities() -> None:
     )
 
 
-def test_secret_reads_the_first_certificate_of_each() -> None:
+def test_secret_reads_the_first_certificate_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_config, "_now", lambda: datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC))
     header, warming, leaf, root = pc("secret", "-f", DUMP).splitlines()
 
     assert re.split(r" {2,}", header) == list(secrets.COLUMNS)
