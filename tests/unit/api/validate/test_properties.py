@@ -1,5 +1,6 @@
 """Validation under objects that nobody would write: made from the Structs' shapes, with values that tempt the rules."""
 
+import time
 from typing import Any, get_args
 
 import msgspec
@@ -156,6 +157,7 @@ ROUTE = [{"destination": {"host": "b"}}]
         ),
     ],
 )
-@pytest.mark.timeout(20)
 def test_very_long_lists_are_validated_at_once(kind: str, spec: dict[str, Any]) -> None:
+    started = time.process_time()
     assert len(validated.find_problems(kind, spec)) <= 300
+    assert time.process_time() - started < 10, "in CPU time, which a busy machine does not stretch"

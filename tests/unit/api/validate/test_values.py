@@ -1,5 +1,7 @@
 """The rules of single values, at their edges."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,9 +93,10 @@ def test_overlaps_are_found_as_by_comparing_each_with_each(hosts: list[str]) -> 
     assert overlapping_pairs(hosts) == expected
 
 
-@pytest.mark.timeout(20)
 def test_overlaps_of_very_many_hosts_are_found_at_once() -> None:
+    started = time.process_time()
     assert overlapping_pairs([f"*.h{number}.example.com" for number in range(20_000)]) == set()
+    assert time.process_time() - started < 10, "in CPU time, which a busy machine does not stretch"
 
 
 @pytest.mark.parametrize("labels", [{"a": ""}, {"a.b/c": "d"}, {"a_b": "A.b-c"}, {"a" * 63: "b" * 63}])
@@ -108,7 +111,6 @@ def test_what_is_no_label(labels: dict[str, str]) -> None:
     assert len(list(check_labels(labels, ""))) == 1
 
 
-@pytest.mark.timeout(20)
 def test_a_hostile_label_takes_no_time() -> None:
     assert len(list(check_labels({f"{'a' * 252}!/b": "c"}, ""))) == 1
 
