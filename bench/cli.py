@@ -19,6 +19,8 @@ import msgspec
 from bench import meshes
 
 _MIZZEN = pathlib.Path(sys.executable).with_name("mizzen")
+_DIFFERENT = 1
+"""How `diff` ends over two states that are not the same."""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +32,18 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_mesh(folder: pathlib.Path, services: int, pods: int, namespaces: int) -> None:
-    """A mesh as files, one object each, as `kubectl get -o yaml` and renderers leave them."""
+    """A mesh as files, one object each, as `kubectl get -o yaml` and renderers leave them; pods have their sidecars."""
     for document in meshes.documents(services, pods, namespaces):
-        meta = document["metadata"]
-        place = folder / meta.get("namespace", "cluster")
-        place.mkdir(exist_ok=True)
-        (place / f"{document['kind'].lower()}-{meta['name']}.yaml").write_text(_yaml(document))
+        if document["kind"] == "Pod":
+            document["spec"]["containers"].append({"name": "istio-proxy", "image": "proxy"})
+        _write(folder, document)
+
+
+def _write(folder: pathlib.Path, document: meshes.Document) -> None:
+    meta = document["metadata"]
+    place = folder / meta.get("namespace", "cluster")
+    place.mkdir(exist_ok=True)
+    (place / f"{document['kind'].lower()}-{meta['name']}.yaml").write_text(_yaml(document))
 
 
 def _yaml(value: object, indent: str = "") -> str:
@@ -56,13 +64,21 @@ def _nested(value: object, indent: str) -> str:
 def run(services: int, pods: int, namespaces: int, repeat: int) -> list[Cost]:
     """The table's rows."""
     with tempfile.TemporaryDirectory(prefix="mizzen-bench-") as name:
-        folder = pathlib.Path(name)
-        write_mesh(folder, services, pods, namespaces)
+        folder, edited = pathlib.Path(name) / "mesh", pathlib.Path(name) / "edited"
+        for place in (folder, edited):
+            place.mkdir()
+            write_mesh(place, services, pods, namespaces)
+        _write(edited, meshes.destination_rule(0, namespaces, 200))
+        mesh, client = str(folder), "svc-0-0.ns-0"
         commands: dict[str, Sequence[str]] = {
             "mizzen --help": ("--help",),
-            "mizzen compile": ("compile", "-f", name, "--proxy", "svc-0-0.ns-0"),
-            "mizzen analyze": ("analyze", "-A", "--use-kube=false", "-o", "json", name),
-            "mizzen validate": ("validate", "-f", name),
+            "mizzen compile": ("compile", "-f", mesh, "--proxy", client),
+            "mizzen analyze": ("analyze", "-A", "--use-kube=false", "-o", "json", mesh),
+            "mizzen validate": ("validate", "-f", mesh),
+            "mizzen describe pod": ("describe", "pod", client, "-f", mesh),
+            "mizzen trace": ("trace", "-f", mesh, "--from", client, "http://svc-0.ns-0/"),
+            "mizzen tls-check": ("tls-check", "-f", mesh, "--all"),
+            "mizzen diff": ("diff", mesh, str(edited)),
         }
         return [_best(title, arguments, repeat) for title, arguments in commands.items()]
 
@@ -78,7 +94,7 @@ def _measure(arguments: Sequence[str]) -> tuple[float, float]:
     process = subprocess.Popen([_MIZZEN, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode != (_DIFFERENT if arguments[0] == "diff" else 0):
         raise SystemExit(f"mizzen {' '.join(arguments)} ended with {process.returncode}")
     return usage.ru_utime + usage.ru_stime, time.perf_counter() - start
 

@@ -176,9 +176,9 @@ def changed_names(old: Told, new: Told, type_url: str) -> list[str]:
     before, after = old.sets[type_url], new.sets[type_url]
     if before == after:
         return []
-    names = dict.fromkeys((*before.names, *after.names))
+    names = {each.name for each in after.upserts_since(before)}.union(after.names_gone_since(before))
     wanted = new.asked.get(type_url)
-    return [n for n in sorted(names) if before.get(n) != after.get(n) and (wanted is None or n in wanted)]
+    return sorted(names if wanted is None else names & wanted)
 
 
 def _both(reader: Reader, old: Told, new: Told, type_url: str, name: str) -> tuple[Json | None, Json | None]:

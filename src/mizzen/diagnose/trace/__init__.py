@@ -6,7 +6,8 @@
                                                                                   └─> Answer ─> causes ─> Trace ─> tree
 
 `walk.trace(world, request)` is the door. Resources are protobuf JSON, whether compiled here or dumped by Envoy, so one
-walker serves both. Where more than one thing may happen (weights, endpoints) each is walked: if they all come to the
-same, the verdict is certain, else it names what it hangs on. `told` compiles and prints only what is looked at. `causes` reasons backwards over objects why a link is
-missing. `Hop` and `State` carry what the walk knows at one proxy and in one request.
+walker serves both; here only what is looked at is compiled and printed (`told`). Where more than one thing may happen
+(weights, endpoints) each is walked: if they all come to the same, the verdict is certain, else it names what it hangs
+on. `causes` reasons backwards over objects why a link is missing. `Hop` and `State` carry what the walk knows at one
+proxy and in one request.
 """
