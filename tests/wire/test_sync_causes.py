@@ -52,6 +52,12 @@ async def explained(plane: Plane, *arguments: object) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
+async def until_states(plane: Plane, *states: str) -> None:
+    """Until these, sorted, are the states of all types of all clients: an answer that is written may not be read yet."""
+    connections = plane.control_plane.discovery.connections
+    await eventually(lambda: sorted(each.state.name for one in connections for each in one.types()) == list(states))
+
+
 async def test_a_refusal_names_the_object_behind_it(tmp_path: pathlib.Path) -> None:
     async with plane_with(tmp_path, "cart-0", "cart-1") as (plane, (good, bad)):
         await good.read_acked()
@@ -78,9 +84,7 @@ async def test_one_that_does_not_answer_is_the_proxys_many_are_the_control_plane
 
         for each, answer in list(zip(clients, unread, strict=True))[:2]:
             await each.ack(answer)
-        connections = list(plane.control_plane.discovery.connections)
-        states = ["STALE", "SYNCED", "SYNCED"]
-        await eventually(lambda: sorted(s.state.name for c in connections for s in c.types()) == states)
+        await until_states(plane, "STALE", "SYNCED", "SYNCED")
         (one_waits,) = (await explained(plane))["findings"]
         assert one_waits["proxies"] == ["cart-2.shop"]
         assert one_waits["culprit"] in ("nobody", "proxy"), "sent just now, or not answered for seconds"
@@ -92,6 +96,7 @@ async def test_one_that_is_away_is_missed_in_a_mesh_that_has_it(tmp_path: pathli
         await present.read_acked()
         await present.subscribe(LISTENER)
         await present.read_acked()
+        await until_states(plane, "SYNCED", "SYNCED")
         pods = [cli_runs.pod(name, "shop", tmp_path / "gone.sock") for name in ("cart-0", "cart-1")]
         mesh = cli_runs.write_mesh(tmp_path / "mesh", pods=pods, monitoring=plane.target("--monitoringAddr"))
         result = await asyncio.to_thread(cli_runs.run, "proxy-status", "--explain", "--mesh", mesh)
@@ -107,6 +112,7 @@ async def test_one_proxy_alone(tmp_path: pathlib.Path) -> None:
     async with plane_with(tmp_path, "cart-0", "cart-1") as (plane, (good, bad)):
         await good.read_acked()
         await bad.nack(await bad.read(), REFUSED)
+        await until_states(plane, "ERROR", "SYNCED")
         assert [each["proxies"] for each in (await explained(plane, "cart-1.shop"))["findings"]] == [["cart-1.shop"]]
         assert (await explained(plane, "cart-0.shop"))["findings"] == []
         (away,) = (await explained(plane, "cart-9.shop"))["findings"]
