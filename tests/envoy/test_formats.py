@@ -17,6 +17,9 @@ TRICKY = {
         ("%%", "%REQ(:AUTHORITY?X-B)%", "%REQ(x):5%", "%FILTER_STATE(a:FIELD:x)%", "%METADATA(LISTENER:a)%"), True
     ),
     **dict.fromkeys(("%PATH(WQ:ORIG_OR_PATH)%", "%QUERY_PARAMS(ORIG)%", "%START_TIME(%s)%"), True),
+    **dict.fromkeys(("%GRPC_STATUS(CAMEL_STRING)%", "%GRPC_STATUS()%", "%GRPC_STATUS%"), True),
+    **dict.fromkeys(("%LISTENER_NAME%", "%PACKETS_RETRANSMITTED%"), True),
+    **dict.fromkeys(("%PER_REQUEST_STATE(a)%", "%GRPC_STATUS(x)%", "%GRPC_STATUS:3%"), False),
     '%COALESCE({"operators":["PROTOCOL",{"command":"REQ","param":"a"}]})%': True,
     **dict.fromkeys(("100%", "%NO_SUCH_COMMAND%", "%REQ(a b)%", "%DURATION:3%", "%FILTER_STATE(a:b)%"), False),
     **dict.fromkeys(("%PATH(x)%", "%COMMON_DURATION(a:b:c)%", '%COALESCE({"operators":["NOPE"]})%'), False),
