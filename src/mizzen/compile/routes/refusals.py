@@ -18,6 +18,8 @@ from mizzen.compile.patches.refusals import constraints
 _route_v3 = protos.package("envoy.config.route.v3")
 
 _UNSPEAKABLE = re.compile(r"[\x00\r\n]")
+_STATE = re.compile(r"%PER_REQUEST_STATE\([^\n)]+\)%")
+"""A command of headers alone."""
 _UNAVAILABLE = {"status": 503}
 _LIMITS = (
     "route.timeout",
@@ -55,7 +57,7 @@ def _unreadable_value(route: Any) -> str | None:
     for changed in (route, *route.route.weighted_clusters.clusters):
         for field in ("request_headers_to_add", "response_headers_to_add"):
             for option in getattr(changed, field):
-                if not formats.is_readable(option.header.value):
+                if not formats.is_readable(_STATE.sub("", option.header.value)):
                     return f"{field}: Envoy cannot read the value {option.header.value!r} of {option.header.key}"
     return None
 

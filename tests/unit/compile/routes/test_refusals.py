@@ -13,7 +13,9 @@ MATCH = {"prefix": "/admin"}
 GOOD = {"match": MATCH, "route": {"cluster": "a", "timeout": {}}}
 
 
-@pytest.mark.parametrize("value", ["", "plain", "100%%", "%REQ(:path)% of %PROTOCOL%"])
+@pytest.mark.parametrize(
+    "value", ["", "plain", "100%%", "%REQ(:path)% of %PROTOCOL%", "%PER_REQUEST_STATE(a.b)%", "%GRPC_STATUS(NUMBER)%"]
+)
 def test_a_sound_route_stays_the_same(value: str) -> None:
     route = _route_v3.Route(**GOOD, request_headers_to_add=[{"header": {"key": "a", "value": value}}])
     assert without_violations(route, "envoy") == (route, None)
