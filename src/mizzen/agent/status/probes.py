@@ -23,6 +23,8 @@ from mizzen.errors import DecodeError
 _SOURCES = {False: "127.0.0.6", True: "::6"}
 _HEALTH = "/grpc.health.v1.Health/Check"
 _SERVING = 1
+_SENSELESS = (ValueError, OverflowError)
+"""What hosts, ports and headers that are none are answered with, by whoever looks at them first."""
 _DROPPED = frozenset({"accept-encoding", "connection", "host", "content-length"})
 
 
@@ -92,7 +94,7 @@ class Prober:
         try:
             async with asyncio.timeout(probe.timeout_seconds or 1.0):
                 return await self._run(probe, headers)
-        except (OSError, TimeoutError, aiohttp.ClientError, grpc.aio.AioRpcError) as failed:
+        except (OSError, TimeoutError, aiohttp.ClientError, grpc.aio.AioRpcError, *_SENSELESS) as failed:
             return 503, f"probe failed: {str(failed) or type(failed).__name__}"
 
     async def _run(self, probe: Probe, headers: Mapping[str, str]) -> tuple[int, str]:

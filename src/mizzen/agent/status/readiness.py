@@ -80,8 +80,8 @@ class Application:
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
             )
-        except OSError as failed:
-            return f"{command[0]}: {failed.strerror or failed}"
+        except (OSError, ValueError) as failed:
+            return f"{command[0]}: {getattr(failed, 'strerror', '') or failed}"
         try:
             async with asyncio.timeout(self._probe.timeout_seconds):
                 _, errors = await process.communicate()

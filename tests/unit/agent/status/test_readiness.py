@@ -67,6 +67,25 @@ async def test_http_is_healthy_from_200_to_399(server):
     assert (asked[0].path, asked[0].headers["x-from"]) == ("/ready", "agent")
 
 
+@pytest.mark.parametrize(
+    "senseless",
+    [
+        {"tcpSocket": {"port": 99999}},
+        {"tcpSocket": {"port": 80, "host": "a..b"}},
+        {"httpGet": {"port": 80, "host": "a..b"}},
+        {"httpGet": {"port": 99999}},
+        {"exec": {"command": ["a\0b"]}},
+    ],
+)
+async def test_what_cannot_be_asked_is_not_healthy(senseless):
+    assert await application(probe(**senseless)).check() != ""
+
+
+async def test_a_header_that_is_none_is_not_healthy(server):
+    told = {"port": server[0], "httpHeaders": [{"name": "x", "value": "two\nlines"}]}
+    assert await application(probe(httpGet=told)).check() != ""
+
+
 async def test_tcp_is_healthy_when_somebody_listens(server, unused_tcp_port):
     assert await application(probe(tcpSocket={"port": server[0]})).check() == ""
     assert await application(probe(tcpSocket={"port": unused_tcp_port})).check() != ""
