@@ -141,7 +141,8 @@ class _File:
                 break
             end = stop
         if end < len(content):
-            write_file(self._path, content[:end])
+            with contextlib.suppress(OSError):
+                os.truncate(self._path, end)
         self._weights = {name: len(data) for name, data in resources.items()}
         self._weight = sum(self._weights.values())
         self._size = end

@@ -53,6 +53,20 @@ def test_what_a_full_disk_tore_takes_nothing_along_that_is_accepted_later(tmp_pa
     assert versions(journal) == versions(Journal(tmp_path / "last", NODE)) == {"a": "1", "c": "1"}
 
 
+def test_a_torn_end_on_a_full_disk_is_left_out_all_the_same(tmp_path) -> None:
+    journal = Journal(tmp_path / "last", NODE)
+    for name in "ab":
+        journal.accept(CLUSTER, response({name: "1"}))
+    file = tmp_path / "last" / CLUSTER.rpartition("/")[2]
+    file.write_bytes(file.read_bytes()[:-5])
+    again = Journal(tmp_path / "last", NODE)
+    with largest_file(10):
+        assert again.holds(CLUSTER)
+        assert versions(again) == {"a": "1"}
+    again.accept(CLUSTER, response({"c": "1"}))
+    assert versions(Journal(tmp_path / "last", NODE)) == {"a": "1", "c": "1"}
+
+
 @contextlib.contextmanager
 def largest_file(size: int):
     """Meanwhile no file of this process grows beyond this size, as on a disk that is full."""
