@@ -129,8 +129,11 @@ class Modules:
         """Removes what nobody wanted for long; `used` are those that Envoy may load again at any time."""
         limit = self._clock() - self._expiry
         for path in self._files():
-            if path.resolve() not in used and path.stat().st_mtime < limit:
-                path.unlink(missing_ok=True)
+            try:
+                if path.resolve() not in used and path.stat().st_mtime < limit:
+                    path.unlink(missing_ok=True)
+            except OSError as failed:
+                _log.warning("%s cannot be removed: %s", path, failed)
         self._known = {key: known for key, known in self._known.items() if known.path.exists()}
         self._fetching = {key: lock for key, lock in self._fetching.items() if key in self._known or lock.locked()}
         metrics.WASM_ENTRIES.set(len(self._known))

@@ -121,6 +121,16 @@ async def test_old_modules_are_removed_unless_they_are_used(case):
     assert case.fetched == 3
 
 
+async def test_what_cannot_be_removed_is_left(case, caplog):
+    (case.modules._folder / "old.wasm").mkdir(parents=True)
+    os.utime(case.modules._folder / "old.wasm", (1.0, 1.0))
+    unused = await case.get()
+    case.clock.now += 2 * DAY
+    case.modules.purge(set())
+    assert not unused.exists()
+    assert "old.wasm cannot be removed" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("policy", "tag", "fetches"), [("", "v1", 1), ("", "latest", 2), ("IfNotPresent", "latest", 1), ("Always", "v1", 2)]
 )
