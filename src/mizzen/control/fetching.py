@@ -86,7 +86,7 @@ class _GuardedResolver(AbstractResolver):
 
 
 class Fetcher:
-    """Fetches documents; enter it before use."""
+    """Fetches documents; enter it before use, which raises FetchError for roots that do not read."""
 
     def __init__(self, config: settings.KeySets) -> None:
         self._config = config
@@ -168,5 +168,8 @@ def _trust(config: settings.KeySets) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif Path(config.extra_roots).is_file():
-        context.load_verify_locations(cafile=config.extra_roots)
+        try:
+            context.load_verify_locations(cafile=config.extra_roots)
+        except OSError as error:  # Also what OpenSSL says of them.
+            raise FetchError(f"{config.extra_roots} holds no readable roots: {error}") from error
     return context

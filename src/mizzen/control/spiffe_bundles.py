@@ -62,8 +62,12 @@ class SpiffeBundles:
 
     async def _fetch_all(self) -> float:
         """Fetch every bundle; the seconds until they are due again."""
-        async with Fetcher(self._config) as fetcher:
-            done = await asyncio.gather(*(self._fetch(url, fetcher) for url in sorted(self._named)))
+        try:
+            async with Fetcher(self._config) as fetcher:
+                done = await asyncio.gather(*(self._fetch(url, fetcher) for url in sorted(self._named)))
+        except FetchError as failed:
+            _log.warning("no SPIFFE bundle is fetched: %s", failed)
+            return self._retry
         return self._refresh if all(done) else self._retry
 
     async def _fetch(self, url: str, fetcher: Fetcher) -> bool:

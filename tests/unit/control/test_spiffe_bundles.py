@@ -38,9 +38,9 @@ class Fed:
 
 
 @contextlib.asynccontextmanager
-async def running(refresh: float = 0.05):
+async def running(refresh: float = 0.05, extra_roots: str = ""):
     fed = Fed()
-    found = SpiffeBundles(fed, settings.KeySets(timeout=2.0), refresh=refresh, retry=0.05)
+    found = SpiffeBundles(fed, settings.KeySets(timeout=2.0, extra_roots=extra_roots), refresh=refresh, retry=0.05)
     task = asyncio.create_task(found.run())
     try:
         yield found, fed
@@ -94,3 +94,14 @@ async def test_one_that_is_named_no_longer_goes(issuer: Issuer) -> None:
         asked = len(issuer.asked)
         await asyncio.sleep(0.2)
         assert len(issuer.asked) <= asked + 1
+
+
+async def test_roots_to_fetch_with_that_do_not_read_are_waited_for(issuer: Issuer, tmp_path, caplog) -> None:
+    extra = tmp_path / "extra.pem"
+    extra.write_text("-----BEGIN CERT")
+    async with running(extra_roots=str(extra)) as (bundles, fed):
+        bundles.follow([issuer.url("/bundle")])
+        await eventually(lambda: "holds no readable roots" in caplog.text)
+        assert not fed.roots
+        extra.write_bytes(ONE.pem)
+        await eventually(lambda: fed.roots)
