@@ -55,6 +55,35 @@ SHOP = BASE + pod("client") + pod("server", version="v1") + service("server")
 """A client and a server, both with sidecars."""
 
 
+DOOR = """
+---
+kind: Deployment
+apiVersion: apps/v1
+metadata: {name: door, namespace: web}
+spec:
+  selector: {matchLabels: {gateway: door}}
+  template:
+    metadata: {labels: {gateway: door}, annotations: {inject.istio.io/templates: gateway}}
+    spec: {containers: [{name: istio-proxy, image: auto}]}
+---
+kind: Gateway
+apiVersion: networking.istio.io/v1
+metadata: {name: door, namespace: web}
+spec:
+  selector: {gateway: door}
+  servers:
+  - {port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}
+  - {port: {number: 443, name: https, protocol: HTTPS}, hosts: [a.example], tls: {mode: SIMPLE, credentialName: a}}
+---
+kind: Secret
+apiVersion: v1
+metadata: {name: a, namespace: web}
+type: kubernetes.io/tls
+data: {tls.crt: "", tls.key: ""}
+"""
+"""A gateway that terminates TLS with a Secret's certificate."""
+
+
 def world_of(*texts: str, config: dict[str, Any] | None = None, **options: Any) -> World:
     """The world of these manifests; each object stands in `mesh.yaml`, on the line of its number."""
     documents = [d for text in texts for d in meshes.documents(text)]

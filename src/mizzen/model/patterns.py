@@ -1,11 +1,14 @@
 """Patterns: texts as regular expressions of RE2, which Envoy reads, and whether Envoy takes one."""
 
 import functools
+import re
 
 import re2
 
 _LARGEST_PROGRAM = 32768
 """Instructions of an expression; the bootstraps of sidecars and gateways let Envoy compile as many, and no more."""
+UNSPEAKABLE = re.compile(r"[\x00\r\n]")
+"""Characters that Envoy refuses in headers, names of hosts and what else it reads from one line."""
 _META = frozenset("\\.+*?()|[]{}^$")
 
 

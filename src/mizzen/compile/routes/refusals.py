@@ -14,19 +14,22 @@ from mizzen import protos
 from mizzen.compile.filters import formats
 from mizzen.compile.filters.dialect import Dialect
 from mizzen.compile.patches.refusals import constraints
+from mizzen.model.patterns import UNSPEAKABLE
 
 _route_v3 = protos.package("envoy.config.route.v3")
 
-_UNSPEAKABLE = re.compile(r"[\x00\r\n]")
 _STATE = re.compile(r"%PER_REQUEST_STATE\([^\n)]+\)%")
 """A command of headers alone."""
 _UNAVAILABLE = {"status": 503}
-_LIMITS = (
-    "route.timeout",
-    "route.retry_policy.per_try_timeout",
-    "route.max_stream_duration.max_stream_duration",
-    "route.max_stream_duration.grpc_timeout_header_max",
-)
+_LIMITS = {
+    path: operator.attrgetter(path)
+    for path in (
+        "route.timeout",
+        "route.retry_policy.per_try_timeout",
+        "route.max_stream_duration.max_stream_duration",
+        "route.max_stream_duration.grpc_timeout_header_max",
+    )
+}
 
 
 def without_violations(route: Any, dialect: Dialect) -> tuple[Any | None, str | None]:
@@ -45,8 +48,8 @@ def _refusal(route: Any) -> str | None:
 
 def _negative_limit(route: Any) -> str | None:
     """The first limit of time below zero."""
-    for path in _LIMITS:
-        limit = operator.attrgetter(path)(route)
+    for path, read in _LIMITS.items():
+        limit = read(route)
         if limit.seconds < 0 or limit.nanos < 0:
             return f"{path}: must not be negative"
     return None
@@ -64,4 +67,4 @@ def _unreadable_value(route: Any) -> str | None:
 
 def is_domain(text: str) -> bool:
     """Whether Envoy takes the text for a domain of a virtual host."""
-    return bool(text) and _UNSPEAKABLE.search(text) is None
+    return bool(text) and UNSPEAKABLE.search(text) is None

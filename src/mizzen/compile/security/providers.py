@@ -4,7 +4,6 @@ In: a provider's name. Out: `Authorizer`, or None for one that is missing, of an
 that whoever asked for it denies instead. Golden cases: security/authz-custom-http, security/authz-custom-grpc.
 """
 
-import re
 from http import HTTPStatus
 
 import msgspec
@@ -16,10 +15,10 @@ from mizzen.api.mesh.providers import (
 from mizzen.compile.filters import formats
 from mizzen.incremental import Engine, query
 from mizzen.model import providers
+from mizzen.model.patterns import UNSPEAKABLE
 
 Provider = EnvoyExternalAuthorizationHttpProvider | EnvoyExternalAuthorizationGrpcProvider
 _MAX_PORT = 65535
-_CONTROL = re.compile(r"[\x00\r\n]")
 
 
 class Authorizer(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,4 +87,4 @@ def _is_askable(provider: Provider) -> bool:
 def _is_addable(name: str, value: str) -> bool:
     """Whether Envoy adds that header to what it asks with."""
     changeable = name != "" and not name.startswith(":") and name.lower() != "host"
-    return changeable and _CONTROL.search(name + value) is None and formats.is_readable(value)
+    return changeable and UNSPEAKABLE.search(name + value) is None and formats.is_readable(value)

@@ -15,6 +15,7 @@ from mizzen.api.policy import JWTRule, RequestAuthentication
 from mizzen.compile.security import key_sets
 from mizzen.compile.security.principals import JWT_FILTER
 from mizzen.incremental import Engine, query
+from mizzen.model.patterns import UNSPEAKABLE
 
 _hcm_v3 = protos.package("envoy.extensions.filters.network.http_connection_manager.v3")
 _jwt_v3 = protos.package("envoy.extensions.filters.http.jwt_authn.v3")
@@ -23,7 +24,6 @@ KEY_SET = "JsonWebKeySet"
 """The table of fetched key sets: `Key(KEY_SET, "", URI)` holds the text of the set."""
 
 _SPACE_DELIMITED = ("permission", "scope")
-_CONTROL = re.compile(r"[\x00\r\n]")
 _HEADER = re.compile(r":?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+")
 
 UNKNOWN_KEYS = (
@@ -90,7 +90,7 @@ def _provider(db: Engine, rule: JWTRule, *, router: bool) -> Any:
         from_headers=[
             {"name": h.name, "value_prefix": h.prefix}
             for h in rule.from_headers
-            if _is_header(h.name) and _CONTROL.search(h.prefix) is None
+            if _is_header(h.name) and UNSPEAKABLE.search(h.prefix) is None
         ],
         from_params=[name for name in rule.from_params if name],
         from_cookies=[name for name in rule.from_cookies if name],

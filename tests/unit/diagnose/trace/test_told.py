@@ -2,40 +2,14 @@
 
 import msgspec
 import pytest
-from traced_mesh import SHOP, pod, service, world_of
+from traced_mesh import DOOR, SHOP, pod, service, world_of
 
 from mizzen.compile import snapshot as compiled
 from mizzen.diagnose import nodes, snapshot
 from mizzen.diagnose.trace.world import World
 from mizzen.model import objects, proxy
 
-GATEWAY = """
----
-kind: Deployment
-apiVersion: apps/v1
-metadata: {name: door, namespace: web}
-spec:
-  selector: {matchLabels: {gateway: door}}
-  template:
-    metadata: {labels: {gateway: door}, annotations: {inject.istio.io/templates: gateway}}
-    spec: {containers: [{name: istio-proxy, image: auto}]}
----
-kind: Gateway
-apiVersion: networking.istio.io/v1
-metadata: {name: door, namespace: web}
-spec:
-  selector: {gateway: door}
-  servers:
-  - {port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}
-  - {port: {number: 443, name: https, protocol: HTTPS}, hosts: [a.example], tls: {mode: SIMPLE, credentialName: a}}
----
-kind: Secret
-apiVersion: v1
-metadata: {name: a, namespace: web}
-type: kubernetes.io/tls
-data: {tls.crt: "", tls.key: ""}
-"""
-MESH = (SHOP, pod("other"), service("other", port="{name: tcp, port: 9000}"), GATEWAY)
+MESH = (SHOP, pod("other"), service("other", port="{name: tcp, port: 9000}"), DOOR)
 
 
 @pytest.fixture
