@@ -88,6 +88,10 @@ class Space:
             and bool(self.find("serviceentries", name).get("status", {}).get("addresses"))
         )
 
+    def roots(self) -> str:
+        """What is told to the namespace of whom to trust; empty until the leader of the roots, who may be late, says it."""
+        return str(self.find("configmaps", "istio-ca-root-cert").get("data", {}).get("root-cert.pem", ""))
+
     def writes(self) -> dict[str, Counter[str]]:
         """How often each object of a kind was written since it was made, by what the store counts."""
         found: dict[str, Counter[str]] = {plural: Counter() for plural in KINDS}
@@ -125,9 +129,8 @@ def replicas(bed: Bed, tmp_path: pathlib.Path, space: Space) -> Iterator[Replica
         found.stop()
 
 
-def machine(space: Space, replica: Replica) -> adsclient.Client:
+def machine(space: Space, replica: Replica, roots: str) -> adsclient.Client:
     """The agent of a machine that registers itself, by its protocol alone."""
-    roots = space.find("configmaps", "istio-ca-root-cert")["data"]["root-cert.pem"]
     node = adsclient.node("vm-1", space.namespace, ip="10.9.8.7", service_account="vm", AUTO_REGISTER_GROUP="vms")
     return adsclient.Client(
         replica.address("--secureGRPCAddr"),
@@ -154,13 +157,13 @@ async def test_a_leader_killed_at_its_work_leaves_nothing_that_its_successor_mak
     replicas.start("istiod-a")
     await until(lambda: space.leaders() == {"istiod-a"})
     await until(space.is_kept, "first")
-    first = replicas.all["istiod-a"]
-    async with await asyncio.to_thread(machine, space, first) as agent:
+    first, roots = replicas.all["istiod-a"], await until(space.roots)
+    async with await asyncio.to_thread(machine, space, first, roots) as agent:
         await agent.subscribe(CLUSTER)
         await agent.read_acked(60)
         uid = await until(registered, space, "istiod-a")
         replicas.start("istiod-b", "istiod-c")
-        reconnecting = await asyncio.to_thread(machine, space, replicas.all["istiod-b"])
+        reconnecting = await asyncio.to_thread(machine, space, replicas.all["istiod-b"], roots)
         before = await asyncio.to_thread(space.writes)
         for name in MANY:
             await asyncio.to_thread(space.apply_all, name)
