@@ -75,6 +75,7 @@ async def test_an_agent_gives_up_a_control_plane_that_has_fallen_silent(gate):
             assert ended.value.code() == grpc.StatusCode.UNAVAILABLE
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_client_that_rejects_everything_is_sent_each_change_once_and_holds_up_nobody():
     async with (
         serve(LARGE[:3], push=ONE_AT_A_TIME) as serving,
@@ -105,7 +106,7 @@ async def test_what_a_client_that_does_not_read_has_missed_is_one_response():
         stuck.options = (*stuck.options, *window)
         async with stuck, Client(serving.target, node=node("quick")) as quick:
             await stuck.subscribe(CLUSTER)
-            await eventually(lambda: serving.discovery.connections.find("stuck") is not None)
+            await eventually(lambda: [one for one in serving.discovery.connections if one.sent(CLUSTER)])
             await quick.subscribe(CLUSTER)
             await quick.read_acked()
             for number in range(100):

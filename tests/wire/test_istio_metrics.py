@@ -211,7 +211,11 @@ async def test_a_stream_is_counted_push_by_push(tmp_path: pathlib.Path) -> None:
     mesh = tmp_path / "config" / "mesh.yaml"
     mesh.write_text(MESH)
     async with control_plane(tmp_path) as plane, sidecar(plane, "cart-0", "10.0.0.1", app="cart") as client:
+        sent, of_routes = "pilot_xds_send_time_count", 'pilot_xds_pushes{type="rds"}'
+        start = await read(plane)
         await converse(client)
+        # A response is counted when it was handed over, which a client may see first.
+        await until(plane, {sent: start.get(sent, 0) + 4, of_routes: start.get(of_routes, 0) + 1})
         before = await read(plane)
         mesh.write_text(MESH.replace("hosts: [web], http: [{route:", "hosts: [web], http: [{timeout: 3s, route:"))
         answer = await client.read()

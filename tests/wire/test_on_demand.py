@@ -75,6 +75,7 @@ def cluster_of(client: Client, name: str) -> str:
     return str(route.cluster)
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_virtual_host_comes_after_its_cluster_and_the_endpoints_of_that() -> None:
     async with serving() as found, Client(found.target, node=who()) as client:
         await start(client)
@@ -100,6 +101,7 @@ async def test_the_answer_does_not_wait_for_ever_for_clusters_to_be_at_work() ->
         assert (await client.read_acked()).names == ["80/cart"]
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_host_that_is_held_follows_the_mesh() -> None:
     async with serving() as found, Client(found.target, node=who()) as client:
         await start(client)
@@ -122,6 +124,7 @@ async def test_a_host_that_is_held_follows_the_mesh() -> None:
         assert cluster_of(client, "80/cart") == cluster_of(client, "80/late") == "PassthroughCluster"
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_change_of_what_is_not_held_is_not_told() -> None:
     async with serving() as found, Client(found.target, node=who()) as client:
         await start(client)
@@ -131,6 +134,7 @@ async def test_a_change_of_what_is_not_held_is_not_told() -> None:
         await client.read_nothing(0.5)
 
 
+@pytest.mark.usefixtures("patient")
 async def test_who_comes_back_has_lost_nothing_and_is_told_what_changed() -> None:
     async with serving() as found:
         async with Client(found.target, node=who()) as client:

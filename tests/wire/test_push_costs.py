@@ -102,6 +102,7 @@ async def test_additions_and_removals_have_accounts_of_their_own():
         )
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_push_of_several_responses_is_one_push_also_where_part_of_it_waits():
     async with serve(MESH) as serving, Client(serving.target, node=node("one", "shop")) as client:
         await converse(client)
@@ -116,6 +117,7 @@ async def test_a_push_of_several_responses_is_one_push_also_where_part_of_it_wai
         await eventually(lambda: charged(serving) == parts)
 
 
+@pytest.mark.usefixtures("patient")
 async def test_what_a_client_asks_for_first_while_a_push_waits_is_nobodys_change():
     async with serve(MESH) as serving, Client(serving.target, node=node("one", "shop")) as client:
         await converse(client)
@@ -123,12 +125,13 @@ async def test_what_a_client_asks_for_first_while_a_push_waits_is_nobodys_change
         serving.set(ROUTE, "r", "to new")
         clusters = await client.read()
         await client.subscribe(LISTENER)
-        assert (await client.read_acked()).type_url == LISTENER
         await client.ack(clusters)
+        assert (await client.read_acked()).type_url == LISTENER
         whole = size(clusters, await client.read_acked())
         await eventually(lambda: serving.discovery.pusher.history.costs.total == (2, whole))
 
 
+@pytest.mark.usefixtures("patient")
 async def test_what_was_written_before_a_client_went_is_charged():
     async with serve(MESH) as serving:
         async with Client(serving.target, node=node("one", "shop")) as client:
