@@ -15,7 +15,7 @@ import math
 import re
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 import prometheus_client
@@ -116,6 +116,18 @@ def Gauge(
 ) -> prometheus_client.Gauge:
     """A value that goes up and down."""
     return prometheus_client.Gauge(name, documentation, labels, registry=registry)
+
+
+def replace_series(gauge: prometheus_client.Gauge, values: Mapping[tuple[str, ...], float]) -> None:
+    """Let a gauge have these series, by label values, and no others.
+
+    One that stays is never missing meanwhile: scrapes are answered in another thread.
+    """
+    held = {tuple(sample.labels.values()) for metric in gauge.collect() for sample in metric.samples}
+    for labels, value in values.items():
+        gauge.labels(*labels).set(value)
+    for labels in held - values.keys():
+        gauge.remove(*labels)
 
 
 def Histogram(

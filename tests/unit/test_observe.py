@@ -52,6 +52,13 @@ def test_counter_is_exported_under_its_plain_name(registry: prometheus_client.Co
     assert pushes.total() == 4
 
 
+def test_a_gauge_is_given_other_series_and_keeps_those_that_stay(registry: prometheus_client.CollectorRegistry) -> None:
+    found = observe.Gauge("mizzen_things", "things", ("kind", "reason"), registry)
+    observe.replace_series(found, {("a", ""): 1, ("b", ""): 2})
+    observe.replace_series(found, {("b", ""): 3, ("b", "bad"): 4})
+    assert parsed(registry) == {("mizzen_things", ("b", "")): 3, ("mizzen_things", ("b", "bad")): 4}
+
+
 def test_counter_whose_name_ends_in_total_keeps_it(registry: prometheus_client.CollectorRegistry) -> None:
     observe.Counter("pilot_sds_certificate_errors_total", "refused", registry=registry).inc()
     assert observe.render_metrics(registry).splitlines()[-1] == b"pilot_sds_certificate_errors_total 1"

@@ -200,9 +200,7 @@ def _count_rejected(new: Iterable[Finding]) -> None:
 
 
 def _count(findings: Iterable[Finding]) -> None:
-    _FINDINGS.clear()
-    for finding in findings:
-        _FINDINGS.labels(finding.problem.code).inc()
+    observe.replace_series(_FINDINGS, Counter((finding.problem.code,) for finding in findings))
 
 
 def _count_objects(keys: Mapping[str, set[Key]], findings: Iterable[Finding]) -> None:
@@ -210,8 +208,6 @@ def _count_objects(keys: Mapping[str, set[Key]], findings: Iterable[Finding]) ->
     problems = [finding.problem for finding in findings if finding.problem.level == "error"]
     at_fault = {problem.key for problem in problems}
     faulty = Counter(key.kind for key in at_fault if key is not None and key in keys.get(key.kind, ()))
-    counts = Counter({(kind, ""): len(found) - faulty[kind] for kind, found in keys.items()})
+    counts: Counter[tuple[str, ...]] = Counter({(kind, ""): len(found) - faulty[kind] for kind, found in keys.items()})
     counts.update({(p.key, p.code): (p.key.kind if p.key is not None else "", p.code) for p in problems}.values())
-    _OBJECTS.clear()
-    for labels, count in counts.items():
-        _OBJECTS.labels(*labels).set(count)
+    observe.replace_series(_OBJECTS, counts)

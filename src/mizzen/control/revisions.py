@@ -113,9 +113,7 @@ class Revisions:
         self.names, self._default = frozenset({self._revision, *tags}), self._find_default()
         if before == (self.names, self._default):
             return
-        _TAGS.clear()
-        for tag in sorted(tags):
-            _TAGS.labels(tag).set(1)
+        observe.replace_series(_TAGS, dict.fromkeys(((tag,) for tag in sorted(tags)), 1))
         shown = ", ".join(sorted(self.names - {self._revision})) or "none"
         _log.info("revision %s has the tags: %s; the default is %s", self._revision, shown, self._default or "nobody")
         for changed in list(self._listeners):

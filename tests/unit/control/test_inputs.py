@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import sys
+import threading
 from typing import Any
 
 import msgspec
@@ -190,6 +192,30 @@ def test_objects_are_counted_by_kind_and_by_why_they_are_not_in_force(inputs: In
     text = observe.render_metrics()
     assert b'mizzen_object_in_force{kind="Service",reason=""} 2' in text
     assert b'kind="Service",reason="unusable"' not in text
+
+
+def test_a_scrape_in_another_thread_misses_nothing_while_objects_are_counted_anew(inputs: Inputs) -> None:
+    kinds = ("Service", "Endpoints", "Sidecar", "Gateway", "Telemetry", "EnvoyFilter")
+    inputs.take("files", Batch(sets={Key(kind, "shop", "x"): Service() for kind in kinds}), {})
+    ended, lacking = threading.Event(), set[str]()
+
+    def scrape() -> None:
+        while not ended.is_set():
+            text = observe.render_metrics().decode()
+            lacking.update(kind for kind in kinds if f'mizzen_object_in_force{{kind="{kind}",reason=""}} 1' not in text)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    scraping = threading.Thread(target=scrape)
+    scraping.start()
+    try:
+        for _ in range(3000):
+            inputs.take("files", Batch(), {})
+    finally:
+        sys.setswitchinterval(before)
+        ended.set()
+        scraping.join()
+    assert lacking == set()
 
 
 def test_places_are_those_of_the_source_that_came_first(inputs: Inputs) -> None:
