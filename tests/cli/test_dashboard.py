@@ -45,7 +45,7 @@ def test_an_envoy_answers_on_a_port_of_this_machine(mesh: pathlib.Path, tmp_path
         assert process.stdout is not None
         address = process.stdout.readline().strip().removeprefix("http://")
         for path, body in (("/server_info", b'{"state": "LIVE"}'), ("/", b"<html>")):
-            connection = http.client.HTTPConnection(address, timeout=20)
+            connection = http.client.HTTPConnection(address, timeout=60)
             connection.request("GET", path)
             assert connection.getresponse().read() == body
             connection.close()

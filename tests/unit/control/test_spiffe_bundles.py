@@ -40,7 +40,7 @@ class Fed:
 @contextlib.asynccontextmanager
 async def running(refresh: float = 0.05, extra_roots: str = ""):
     fed = Fed()
-    found = SpiffeBundles(fed, settings.KeySets(timeout=2.0, extra_roots=extra_roots), refresh=refresh, retry=0.05)
+    found = SpiffeBundles(fed, settings.KeySets(timeout=60.0, extra_roots=extra_roots), refresh=refresh, retry=0.05)
     task = asyncio.create_task(found.run())
     try:
         yield found, fed

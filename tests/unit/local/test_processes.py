@@ -116,7 +116,7 @@ async def test_a_command_that_cannot_be_built_is_tried_again(tmp_path):
     task = asyncio.ensure_future(supervisor.run())
     await eventually(lambda: supervisor.process)
     assert (supervisor.failure, len(attempts)) == ("cannot be started: not yet", 3)
-    await supervisor.stop(1)
+    await supervisor.stop(60)
     await asyncio.wait([task])
     assert supervisor.failure == "killed by SIGTERM"
 

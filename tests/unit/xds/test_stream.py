@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import mesh_of_resources
 import pytest
+from eventually import eventually
 from mesh_of_resources import build, key
 
 from mizzen import protos
@@ -61,6 +62,10 @@ class Setting:
                 followed.fetch()
             if follower.is_due:
                 follower.push(Push(since=0.0, reasons=frozenset({"config"})))
+
+    async def quiet(self) -> None:
+        """Return when the stream has sent all that is due."""
+        await eventually(lambda: self.stream._sender is None)
 
     @contextlib.asynccontextmanager
     async def running(self):
@@ -188,7 +193,7 @@ async def test_changes_meanwhile_merge_into_one_response():
     async with setting.running():
         message = decode(await setting.responses.get())
         assert {r.version for r in message.resources if r.name == "a"} == {_version(CLUSTER, "a", "4")}
-        await asyncio.sleep(0.05)
+        await setting.quiet()
         assert setting.responses.empty()
 
 
@@ -255,13 +260,13 @@ async def test_a_push_has_converged_with_its_last_response_though_a_part_that_wa
             setting.stream.take(Request(type_url=type_url, names=names))
             first = decode(await setting.responses.get())
             setting.stream.take(Request(type_url=type_url, nonce=first.nonce))
-        await asyncio.sleep(0.05)
+        await setting.quiet()
         before = converged()
         setting.change(CLUSTER, "new", "1", {(ROUTE, "a"): "2"})
         clusters = decode(await setting.responses.get())
         setting.change(ROUTE, "a", "1")
         setting.stream.take(Request(type_url=CLUSTER, nonce=clusters.nonce))
-        await asyncio.sleep(0.05)
+        await setting.quiet()
         assert setting.responses.empty()
         assert converged() - before == 1
 

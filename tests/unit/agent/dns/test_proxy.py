@@ -210,8 +210,11 @@ async def test_port_that_is_taken_is_an_error_that_names_it() -> None:
 
 
 async def test_slow_question_keeps_nobody_waiting() -> None:
+    asked = asyncio.Event()
+
     class Slow(Upstream):
         async def ask(self, query: bytes, *, tcp: bool) -> bytes | None:
+            asked.set()
             await asyncio.sleep(600)
             return await super().ask(query, tcp=tcp)
 
@@ -222,7 +225,7 @@ async def test_slow_question_keeps_nobody_waiting() -> None:
         slow = asyncio.ensure_future(
             dns.asyncquery.udp(dns.message.make_query("slow.org", "A"), "127.0.0.1", port=port, timeout=600)
         )
-        await asyncio.sleep(0.05)
+        await asked.wait()
         query = dns.message.make_query("new.example.com", "A")
-        assert records(await dns.asyncquery.udp(query, "127.0.0.1", port=port, timeout=20)) == ["A 10.0.0.1"]
+        assert records(await dns.asyncquery.udp(query, "127.0.0.1", port=port, timeout=60)) == ["A 10.0.0.1"]
         slow.cancel()

@@ -18,7 +18,7 @@ READY = "/app-health/web/readyz"
 
 
 def prober(address: str = POD, **probe) -> Prober:
-    return Prober(parse_probes(json.dumps({READY: {"timeoutSeconds": 2, **probe}})), address=address)
+    return Prober(parse_probes(json.dumps({READY: {"timeoutSeconds": 60, **probe}})), address=address)
 
 
 @contextlib.asynccontextmanager

@@ -58,7 +58,7 @@ async def server():
 async def test_http_is_healthy_from_200_to_399(server):
     port, status, asked = server
     told = {"path": "/ready", "port": port, "httpHeaders": [{"name": "x-from", "value": "agent"}]}
-    checked = application(probe(httpGet=told))
+    checked = application(probe(httpGet=told, timeoutSeconds=60))
     for number in (200, 302):
         status["now"] = number
         assert await checked.check() == ""
@@ -87,7 +87,7 @@ async def test_a_header_that_is_none_is_not_healthy(server):
 
 
 async def test_tcp_is_healthy_when_somebody_listens(server, unused_tcp_port):
-    assert await application(probe(tcpSocket={"port": server[0]})).check() == ""
+    assert await application(probe(tcpSocket={"port": server[0]}, timeoutSeconds=60)).check() == ""
     assert await application(probe(tcpSocket={"port": unused_tcp_port})).check() != ""
 
 
@@ -106,12 +106,13 @@ async def test_grpc_is_unhealthy_when_nobody_serves(unused_tcp_port):
 
 async def test_a_command_is_healthy_when_it_succeeds():
     script = "import os, sys; sys.exit(os.environ['GREETING'] != 'hello')"
-    assert await application(probe(exec={"command": [sys.executable, "-c", script]})).check() == ""
+    given = probe(exec={"command": [sys.executable, "-c", script]}, timeoutSeconds=60)
+    assert await application(given).check() == ""
 
 
 async def test_a_command_that_fails_says_why():
     script = "import sys; sys.exit('no disk')"
-    why = await application(probe(exec={"command": [sys.executable, "-c", script]})).check()
+    why = await application(probe(exec={"command": [sys.executable, "-c", script]}, timeoutSeconds=60)).check()
     assert "ended with 1: no disk" in why
 
 

@@ -13,7 +13,7 @@ from mizzen.errors import AgentError
 
 
 def build(session, **more) -> Downloads:
-    return Downloads(session, **{"first_pause": 0.001, "seconds": 5.0, **more})
+    return Downloads(session, **{"first_pause": 0.001, "seconds": 60.0, **more})
 
 
 async def test_a_server_that_asks_for_it_is_asked_again():
