@@ -89,6 +89,8 @@ class TinyControl:
         self.tokens: list[str] = []
         self.issued: list[x509.Certificate] = []
         self.refuse_streams = False
+        self.refused = 0
+        """Streams that were refused so."""
         self.silent = False
         self._changed = asyncio.Condition()
         self._server: grpc.aio.Server | None = None
@@ -157,6 +159,7 @@ class TinyControl:
 
     async def _stream(self, client: transport.Transport) -> None:
         if self.refuse_streams:
+            self.refused += 1
             await client.abort(grpc.StatusCode.UNAVAILABLE, "not ready")
         if dict(client.context.invocation_metadata()).get("authorization", "") != f"Bearer {TOKEN}":
             await client.abort(grpc.StatusCode.UNAUTHENTICATED, "no token")

@@ -37,10 +37,10 @@ async def plane(tmp_path):
         yield plane
 
 
-def client(plane, account="vm", **metadata) -> adsclient.Client:
+def client(plane, account="vm", *, name="vm-1", ip="10.9.8.7", **metadata) -> adsclient.Client:
     return adsclient.Client(
         plane.target("--secureGRPCAddr"),
-        node=adsclient.node("vm-1", "shop", ip="10.9.8.7", service_account=account, **metadata),
+        node=adsclient.node(name, "shop", ip=ip, service_account=account, **metadata),
         credentials=plane.credentials(),
         token=plane.token("shop", account),
         options=OPTIONS,
@@ -107,4 +107,10 @@ async def test_what_stands_in_a_file_stays_as_it_is(plane):
         await vm.read_acked()
         await say_health(vm)
         await vm.read_nothing(0.5)
+    # Another that comes and goes after it is registered and forgotten meanwhile.
+    other = Key("WorkloadEntry", "shop", "ratings-10.9.8.6")
+    async with machine(plane, name="vm-2", ip="10.9.8.6") as later:
+        await later.subscribe(CLUSTER)
+        await eventually(lambda: plane.control_plane.engine.peek(other))
+    await eventually(lambda: plane.control_plane.engine.peek(other) is None)
     assert plane.control_plane.engine.peek(KEY) == written

@@ -8,6 +8,7 @@ import meshes
 import pytest
 from ads_server import Serving, serve_generator
 from adsclient import Answer, Client, node
+from eventually import eventually
 
 from mizzen import protos
 from mizzen.api.decode import decode_object
@@ -131,6 +132,7 @@ async def test_a_change_of_what_is_not_held_is_not_told() -> None:
         await ask(client, "80/shelf")
         change(found, ROUTED)
         change(found, meshes.service("new"))
+        await eventually(lambda: found.discovery.pusher.history.latest)
         await client.read_nothing(0.5)
 
 

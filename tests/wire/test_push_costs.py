@@ -147,6 +147,7 @@ async def test_what_changes_no_resource_of_a_proxy_is_charged_nothing():
         await converse(client)
         serving.set(CLUSTER, "ns/bank/b", "2")
         serving.set(ROUTE, "r", "1")
+        await eventually(lambda: serving.discovery.pusher.history.latest)
         await client.read_nothing()
         serving.set(ROUTE, "r", "2")
         answer = await client.read_acked()
@@ -159,11 +160,13 @@ async def test_changes_that_a_slow_client_gets_merged_share_what_it_is_sent():
     async with serve(MESH, push=push) as serving, Client(serving.target, node=node("one", "shop")) as client:
         await converse(client)
         (connection,) = serving.discovery.connections
+        serving.discovery._throttle._patience = 600.0  # However long this takes here.
+        told = serving.discovery.pusher.history.latest
         async with serving.discovery._throttle.place():
             for name, content in (("a", "2"), ("new", "1"), ("a", "3")):
-                before = serving.discovery.pusher.count
+                before = len(told)
                 serving.set(CLUSTER, name, content)
-                await eventually(lambda before=before: serving.discovery.pusher.count > before)
+                await eventually(lambda before=before: len(told) > before)
             await eventually(lambda: connection.stream._pending is not None)
         clusters = await client.read_acked()
         endpoints = await client.read_acked()

@@ -103,7 +103,7 @@ async def test_who_comes_back_with_versions_is_told_what_changed_and_who_forgot_
             each.sidecar.watch()
             each.sidecar.reconnect(forget=forget)
         await other.sidecar.ready.wait()
-        await eventually(lambda: one.sidecar.streams == 2 and one.sidecar.bytes)
+        await eventually(lambda: one.sidecar.streams == 2 and one.sidecar.bytes[ROUTE])
         assert one.sidecar.bytes[CLUSTER] == one.sidecar.bytes[LISTENER] == 0
         assert min(other.sidecar.bytes[type_url] for type_url in TYPES) > 0
         change = changes.KINDS["dr"].make(0, NAMESPACES, 1)

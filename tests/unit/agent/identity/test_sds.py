@@ -199,6 +199,8 @@ def test_key_is_in_the_secret_and_nowhere_else() -> None:
 
 
 async def test_streams_that_ask_while_the_server_ends_leave_nothing_behind(short_path, caplog) -> None:
+    gc.collect()
+    caplog.clear()  # Of what tests before have left.
     file = short_path / "root.pem"
     file.write_bytes(tiny_control.Root().pem)
     for turn in range(10):

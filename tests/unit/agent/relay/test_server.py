@@ -13,7 +13,7 @@ import tiny_control
 from adsclient import CHANNEL_OPTIONS
 
 from mizzen import protos
-from mizzen.agent import control_plane
+from mizzen.agent import control_plane, metrics
 from mizzen.agent.relay import server as relay
 from mizzen.agent.relay.exchange import Tap
 from mizzen.agent.relay.journal import Journal
@@ -149,6 +149,12 @@ async def until(check) -> None:
             await asyncio.sleep(0.01)
 
 
+async def failed_attempt() -> None:
+    """Return when the relay has tried in vain to reach the control plane once more."""
+    before = metrics.CONNECTION_FAILURES.value()
+    await until(lambda: metrics.CONNECTION_FAILURES.value() > before)
+
+
 async def test_requests_and_responses_pass_unchanged(pod, control) -> None:
     async with pod.running() as channel:
         envoy = Envoy(channel)
@@ -264,7 +270,7 @@ async def test_end_of_the_control_plane_ends_the_stream_and_the_next_one_is_held
         again = Envoy(channel)
         await again.ask(CLUSTER, node=NODE, initial_resource_versions={"cart": "old"})
         await again.ask(LISTENER, initial_resource_versions={"80": "old"})
-        await asyncio.sleep(0.3)
+        await failed_attempt()
         control.requests.clear()
         await control.start()
         assert {(await again.read()).type_url, (await again.read()).type_url} == {CLUSTER, LISTENER}
@@ -282,6 +288,7 @@ async def test_settled_envoy_is_never_answered_from_the_journal(pod, control) ->
         await envoy.ended()
         again = Envoy(channel)
         await again.ask(CLUSTER, node=NODE)
+        await failed_attempt()
         assert await again.silent()
 
 
@@ -303,7 +310,7 @@ async def test_new_envoy_lives_on_the_journal_until_the_control_plane_answers(po
         assert pod.tables == [{"cart": ["10.0.0.1"]}]
         control.refuse_streams = True
         await control.start()
-        await asyncio.sleep(0.3)
+        await until(lambda: control.refused > 1)
         control.refuse_streams = False
         assert await envoy.ended() == "the control plane is back"
         again = Envoy(channel)
@@ -370,7 +377,7 @@ async def test_token_is_read_anew_for_every_connection(pod, control) -> None:
     async with pod.running() as channel:
         envoy = Envoy(channel)
         await envoy.ask(CLUSTER, node=NODE)
-        await asyncio.sleep(0.2)
+        await failed_attempt()
         assert control.requests == []
         (pod.folder / "token").write_text(tiny_control.TOKEN)
         assert [resource.name for resource in (await envoy.read()).resources] == ["cart"]
