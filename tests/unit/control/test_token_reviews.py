@@ -22,13 +22,13 @@ BAD = {"status": {"authenticated": False, "error": "revoked"}}
 class Server:
     """An API server that answers what it is told to, and a clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 60.0) -> None:
         self.answer: Any = GOOD
         self.now = 1000.0
         self.asked = 0
         """Questions that it has taken while it said nothing."""
         self.released = asyncio.Event()
-        self.reviews = TokenReviews(self, ("istio-ca",), lambda: self.now, patience=0.1)  # type: ignore[arg-type]
+        self.reviews = TokenReviews(self, ("istio-ca",), lambda: self.now, patience=patience)  # type: ignore[arg-type]
 
     async def call(self, *_: object) -> bytes:
         if self.answer is SILENCE:
@@ -79,7 +79,7 @@ async def test_a_new_verdict_takes_the_last_one_back() -> None:
 
 
 async def test_a_server_that_says_nothing_keeps_no_known_token_waiting() -> None:
-    server, known = Server(), token(5000)
+    server, known = Server(patience=0.1), token(5000)
     assert await server.believes(known)
     server.answer = SILENCE
     server.now += 301

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from crowds import member
+from eventually import eventually
 from golden import case_names, engine_of, load_case
 from meshes import mesh_of, proxy
 from ui_mesh import HOSTILE, RULES, SERVICES, pods
@@ -191,7 +192,7 @@ async def test_verdict_is_that_of_the_objects_of_now() -> None:
 async def test_loop_goes_on_while_a_trace_is_worked_out_and_few_may_wait() -> None:
     async with tracer(shop(), command=DEAF, patience=600.0) as asked:
         waiting = [asyncio.ensure_future(asked.answer(ADMIN)) for _ in range(WAITING)]
-        await asyncio.sleep(0.05)
+        await eventually(lambda: asked._asked == WAITING)
         assert (await refusal(asked))[0] == 429
         for each in waiting:
             each.cancel()
