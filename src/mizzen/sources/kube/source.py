@@ -35,6 +35,8 @@ _NAMESPACE = "Namespace"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SETTLE = 0.5
 """Seconds for a CRD to be established after it was written."""
+_AGAIN = (2.0, 10.0)
+"""Seconds until the kinds are looked at again: a server lists what a CRD defines in its own time."""
 _RETRY = 2.0
 
 
@@ -269,10 +271,15 @@ class KubeSource:
 
     async def _keep_discovering(self, changed: asyncio.Event, tasks: asyncio.TaskGroup) -> None:
         failures = 0
+        waits: list[float] = []
         while True:
-            await changed.wait()
-            changed.clear()
-            await asyncio.sleep(_SETTLE)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(waits.pop(0) if waits else None):
+                    await changed.wait()
+            if changed.is_set():
+                changed.clear()
+                waits = list(_AGAIN)
+                await asyncio.sleep(_SETTLE)
             try:
                 await self._discover(tasks)
                 failures = 0
