@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 from eventually import eventually, eventually_blocking
 from golden_server import JSON_STORE, GoldenServer
-from kube_accounts import make_account, token
+from kube_accounts import make_account, token, until_granted
 from kube_admission import Mesh, meshed
 from kube_bed import ISSUER, Answer, Bed
 from kube_objects import path_of
@@ -102,6 +102,8 @@ def server(golden_bed: Bed) -> GoldenServer:
         "subjects": [{"kind": "ServiceAccount", "namespace": SYSTEM, "name": WRITER}],
     }
     golden_bed.apply(path_of(binding, "clusterrolebindings"), binding)
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    until_granted(golden_bed, f"system:serviceaccount:{SYSTEM}:{WRITER}", [everything])
     return GoldenServer(golden_bed, token(golden_bed, SYSTEM, WRITER, ISSUER))
 
 

@@ -12,7 +12,7 @@ import eventually as waiting
 import msgspec
 import pytest
 from control_planes import FAST, Plane, control_plane
-from kube_accounts import installed
+from kube_accounts import installed, until_granted
 from kube_bed import Answer, Bed
 from kube_objects import path_of
 
@@ -149,8 +149,8 @@ async def test_a_gateway_is_deployed_under_its_name_and_ownership(bed, made, tmp
             return found["metadata"].get("annotations", {}).get("gateway.istio.io/controller-version") == "5"
 
         await made.until_gateway(is_signed)
-        classes = await made.call("GET", "/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio")
-        assert classes["spec"]["controllerName"] == MANAGER
+        made_class = await until(lambda: made.at("/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio"))
+        assert made_class["spec"]["controllerName"] == MANAGER
 
 
 async def test_the_address_of_the_load_balancer_is_told(bed, made, tmp_path):
@@ -336,6 +336,7 @@ async def test_the_rights_that_are_documented_are_enough(bed, made, tmp_path, ca
     await made.call("POST", f"{rbac}/clusterroles", {"metadata": {"name": account}, "rules": rules})
     binding = {"metadata": {"name": account}, "roleRef": reference, "subjects": [subject]}
     await made.call("POST", f"{rbac}/clusterrolebindings", binding)
+    await asyncio.to_thread(until_granted, bed, account, rules)
     certificate, key = bed.authority.issue(account)
     files = {"client-certificate-data": certificate, "client-key-data": key}
     user = {name: base64.b64encode(text.encode()).decode() for name, text in files.items()}

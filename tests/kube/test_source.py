@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
 import eventually as waiting
 from kube_accounts import installed
-from kube_bed import Bed
+from kube_bed import Answer, Bed
+from kube_mesh_kinds import until_served
 from kube_objects import definition, path_of, pod, service
 
 from mizzen.api.kinds import kind_named
@@ -273,7 +274,7 @@ async def test_kinds_come_and_go_with_their_definitions(new_bed):
     key = Key("DestinationRule", namespace, "d")
     async with following(bed, "Service DestinationRule") as followed:
         await call(bed, "POST", where, kind)
-        await eventually(lambda: _is_established(bed, f"{where}/destinationrules.networking.istio.io"))
+        await asyncio.to_thread(until_served, bed, "networking.istio.io/v1beta1", "destinationrules")
         await apply(bed, rule, "destinationrules")
         await eventually(lambda: followed.has(key))
         # One more version, which is the one we would rather read: the object is the same, and nobody is told.
@@ -286,15 +287,11 @@ async def test_kinds_come_and_go_with_their_definitions(new_bed):
             kind="application/merge-patch+json",
         )
         await eventually(lambda: followed.source.versions["DestinationRule"] == "v1")
+        await apply(bed, {**rule, "metadata": {"name": "after", "namespace": namespace}}, "destinationrules")
+        await eventually(lambda: followed.has(key._replace(name="after")))
         assert followed.told(key) == 1
         await call(bed, "DELETE", f"{where}/{more['metadata']['name']}")
         await eventually(lambda: not followed.has(key))
-
-
-def _is_established(bed: Bed, path: str) -> bool:
-    # A definition that the API server has not looked at yet says `null`.
-    conditions = (bed.call("GET", path).get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
 async def test_what_does_not_decode_is_absent_and_said(new_bed):
@@ -302,7 +299,7 @@ async def test_what_does_not_decode_is_absent_and_said(new_bed):
     where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     kind, plural = "VirtualService", "virtualservices"
     await call(bed, "POST", where, definition(kind, plural, "networking.istio.io", "v1"))
-    await eventually(lambda: _is_established(bed, f"{where}/{plural}.networking.istio.io"))
+    await asyncio.to_thread(until_served, bed, "networking.istio.io/v1", plural)
     good = {
         "apiVersion": "networking.istio.io/v1",
         "kind": kind,
@@ -321,7 +318,7 @@ async def test_what_does_not_decode_is_absent_and_said(new_bed):
         assert not followed.batches[-1].findings
 
 
-async def test_a_token_that_is_refused_is_waited_for(bed, namespace, tmp_path):
+async def test_a_token_that_is_refused_is_waited_for(bed, namespace, tmp_path, caplog):
     token = tmp_path / "token"
     token.write_text("wrong")
     kubeconfig = bed.kubeconfig("token-file", tokenFile=str(token))
@@ -330,7 +327,7 @@ async def test_a_token_that_is_refused_is_waited_for(bed, namespace, tmp_path):
     batches: list[Batch] = []
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(run(client, source, batches))
-        await asyncio.sleep(0.5)
+        await eventually(lambda: "Unauthorized; trying again" in caplog.text)
         assert not batches
         token.write_text("administrator-of-this-run")
         await eventually(lambda: batches)
@@ -338,6 +335,7 @@ async def test_a_token_that_is_refused_is_waited_for(bed, namespace, tmp_path):
 
 
 async def test_client_certificates_are_accepted(bed):
+    await eventually(lambda: asyncio.to_thread(has_service, bed))
     paths = {"client-certificate": str(bed.folder / "admin.crt"), "client-key": str(bed.folder / "admin.key")}
     client = Client(from_kubeconfig(bed.kubeconfig("certificate", **paths)))
     source = KubeSource(client, kinds=(kind_named("Service"),))
@@ -347,3 +345,10 @@ async def test_client_certificates_are_accepted(bed):
         await eventually(lambda: batches)
         task.cancel()
     assert Key("Service", "default", "kubernetes") in batches[0].sets
+
+
+def has_service(bed: Bed) -> bool:
+    """Whether the server has made the Service of itself, which it does some time after it is ready."""
+    with contextlib.suppress(Answer):
+        return bool(bed.call("GET", "/api/v1/namespaces/default/services/kubernetes"))
+    return False

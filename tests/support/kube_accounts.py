@@ -2,8 +2,10 @@
 
 import contextlib
 import pathlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from eventually import eventually_blocking
 from kube_bed import ISSUER, Answer, Bed
 from kube_objects import path_of, pod
 
@@ -17,6 +19,9 @@ _PLURALS = {
     "Role": "roles",
     "RoleBinding": "rolebindings",
 }
+
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 def token(
@@ -48,7 +53,25 @@ def install_rights(bed: Bed, namespace: str, *more: dict[str, Any]) -> pathlib.P
         if document["kind"] == "ClusterRole":
             document["rules"] = [*document["rules"], *more]
         bed.apply(path_of(document, _PLURALS[document["kind"]]), document)
+    until_installed(bed, identity, more)
     return bed.kubeconfig(f"kubeconfig-{namespace}", token=token(bed, namespace, identity.name, ISSUER, seconds=86_400))
+
+
+def until_installed(bed: Bed, identity: Identity, more: Iterable[Mapping[str, Any]] = ()) -> None:
+    """Wait until the server grants what an installation does, and `more` rules."""
+    rules = [rule for document in rbac_documents(identity) for rule in document.get("rules", ())]
+    user = f"system:serviceaccount:{identity.namespace}:{identity.name}"
+    until_granted(bed, user, (*rules, *more), identity.namespace)
+
+
+def until_granted(bed: Bed, user: str, rules: Iterable[Mapping[str, Any]], namespace: str = "") -> None:
+    """Wait until the server grants rights in a namespace, or in all: it hears of roles some time after it has taken them."""
+    for rule in rules:
+        resource, _, below = rule["resources"][-1].partition("/")
+        attributes = {"verb": rule["verbs"][-1], "group": rule["apiGroups"][-1], "resource": resource}
+        attributes |= {"subresource": below, "namespace": namespace, "name": rule.get("resourceNames", [""])[-1]}
+        asked = {"spec": {"user": user, "resourceAttributes": attributes}}
+        eventually_blocking(lambda asked=asked: bed.call("POST", _REVIEWS, asked)["status"]["allowed"], 120)
 
 
 def installed(bed: Bed) -> pathlib.Path:

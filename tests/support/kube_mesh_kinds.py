@@ -29,8 +29,7 @@ def install(bed: Bed) -> None:
     for document in documents:
         spec = document["spec"]
         for version in spec["versions"]:
-            path = f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
-            eventually_blocking(lambda path=path: _is_served(bed, path), 120)
+            until_served(bed, f"{spec['group']}/{version['name']}", spec["names"]["plural"])
 
 
 def _of_gateway_api() -> Iterator[dict[str, Any]]:
@@ -42,8 +41,15 @@ def _of_gateway_api() -> Iterator[dict[str, Any]]:
         yield from (one for one in documents if one["kind"] == "CustomResourceDefinition")
 
 
-def _is_served(bed: Bed, path: str) -> bool:
-    try:
-        return bool(bed.call("GET", path))
-    except Answer:
-        return False
+def until_served(bed: Bed, version: str, plural: str) -> None:
+    """Wait until the server serves a kind and lists it among those that it serves: it comes to the one after the other."""
+    eventually_blocking(lambda: _is_served(bed, version, plural), 120)
+
+
+def _is_served(bed: Bed, version: str, plural: str) -> bool:
+    group = version.partition("/")[0]
+    with contextlib.suppress(Answer):
+        listed = [each["groupVersion"] for each in bed.call("GET", f"/apis/{group}")["versions"]]
+        names = [each["name"] for each in bed.call("GET", f"/apis/{version}")["resources"]]
+        return version in listed and plural in names and bool(bed.call("GET", f"/apis/{version}/{plural}"))
+    return False
