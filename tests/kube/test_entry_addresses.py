@@ -79,7 +79,7 @@ async def test_who_states_addresses_is_given_none_and_takes_them_from_others(bed
         before = addresses(await until(bed, one, bool))
         stated = entry(namespace, "stated", addresses=[before[0]])
         unresolved = entry(namespace, "unresolved", resolution="NONE")
-        for document in (stated, unresolved):
+        for document in (unresolved, stated):  # What the second one causes shows that the first one was seen.
             await apply(bed, document)
         found = await until(bed, one, lambda now: now and before[0] not in now)
         assert addresses(found)[1] == before[1]
@@ -95,5 +95,9 @@ async def test_entries_of_other_revisions_have_addresses_of_their_own_too(bed, n
         given = addresses(await until(bed, theirs, bool))
         await apply(bed, ours)
         assert not set(addresses(await until(bed, ours, bool))) & set(given)
-        served = {key[2] for key in plane.control_plane.engine.keys("ServiceEntry") if key[1] == namespace}
-        assert served == {"ours"}
+
+        def served() -> set[str]:
+            return {key[2] for key in plane.control_plane.engine.keys("ServiceEntry") if key[1] == namespace}
+
+        await eventually(served)  # Whoever gives addresses hears of entries by itself.
+        assert served() == {"ours"}

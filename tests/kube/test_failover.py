@@ -84,7 +84,9 @@ class Space:
         return (
             all(made)
             and any(all(one["status"] == "True" for one in parent["conditions"]) for parent in parents)
-            and any(one["reason"] != "Pending" for one in gateway.get("conditions", ()))
+            # The last that is said of a Gateway, once its Service and its route are known.
+            and any("no instances found" in one["message"] for one in gateway.get("conditions", ()))
+            and all(one["attachedRoutes"] == 1 for one in gateway.get("listeners", ()))
             and bool(self.find("serviceentries", name).get("status", {}).get("addresses"))
         )
 
