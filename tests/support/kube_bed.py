@@ -152,13 +152,6 @@ class Bed:
         except urllib.error.HTTPError as error:
             raise Answer(error.code, _said(error.read())) from None
 
-    def lines(self, path: str) -> Iterator[bytes]:
-        """The lines of an answer that goes on for a while, such as a watch."""
-        with urllib.request.urlopen(
-            self._request("GET", self.url + path), context=self._context, timeout=_ANSWER_SECONDS
-        ) as answer:
-            yield from answer
-
     def apply(self, path: str, body: dict[str, Any], *, token: str = ADMIN, manager: str = "tests") -> dict[str, Any]:
         """Server-side apply of an object at its path."""
         kind = "application/apply-patch+yaml"

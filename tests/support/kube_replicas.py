@@ -40,7 +40,7 @@ class Replica:
 
     def address(self, flag: str) -> str:
         """Where it listens, once it says so."""
-        said = re.compile(rf"{flag} listens on (\S+)")
+        said = re.compile(rf"{flag} listens on (\S+)\n")
         found = eventually_blocking(lambda: said.search(self.log.read_text()), 120, every=0.1)
         return str(found[1])
 
@@ -57,7 +57,8 @@ class Replicas:
     """Several, and what the Lease says of them."""
 
     def __init__(self, bed: Bed, folder: pathlib.Path, lease: str, **variables: str) -> None:
-        self._bed, self._folder, self._lease, self._variables = bed, folder, lease, variables
+        self._bed, self._folder, self._variables = bed, folder, variables
+        self.lease = lease
         self.all: dict[str, Replica] = {}
 
     def start(self, *names: str) -> None:
@@ -73,7 +74,7 @@ class Replicas:
     @property
     def spec(self) -> dict:
         try:
-            return self._bed.call("GET", f"{LEASES}/{self._lease}")["spec"]
+            return self._bed.call("GET", f"{LEASES}/{self.lease}")["spec"]
         except Answer as answer:
             if answer.status != 404:
                 raise
