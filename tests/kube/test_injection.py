@@ -64,10 +64,11 @@ async def test_revisions_and_tags_ask_their_own_control_plane(bed, namespace, tm
         assert pod["metadata"]["annotations"]["istio.io/rev"] == "canary"
         proxy = next(each for each in pod["spec"]["initContainers"] if each["name"] == "istio-proxy")
         assert {"name": "CA_ADDR", "value": "istiod-canary.istio-system.svc:15012"} in proxy["env"]
-        await mesh.mark(namespace, REVISION, "prod")
-        await mesh.settle(namespace)
+        # In turn, so that each of them shows that the API server has noticed it.
         await mesh.mark(namespace, REVISION, "other")
         await mesh.settle(namespace, wanted=False)
+        await mesh.mark(namespace, REVISION, "prod")
+        await mesh.settle(namespace)
         await mesh.mark(namespace, INJECTION, "disabled")
         await mesh.mark(namespace, REVISION, "canary")
         await mesh.settle(namespace, wanted=False)

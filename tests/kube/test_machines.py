@@ -188,8 +188,11 @@ async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certifica
         (vm.folder / "healthy").touch()
         await until(lambda: "inbound|9080||" in vm.envoy("/clusters"))
 
-        await asyncio.to_thread(vm.stop)
-        await until_entry(bed, shop, lambda found: "istio.io/disconnectedAt" in found["metadata"]["annotations"])
+        # Looked for from now on: by the time that the agent has ended, there may be no entry any more.
+        await asyncio.gather(
+            asyncio.to_thread(vm.stop),
+            until_entry(bed, shop, lambda found: "istio.io/disconnectedAt" in found["metadata"]["annotations"]),
+        )
         await until(lambda: not entries(bed, shop))
 
         # Its token is over, and it needs another certificate: it proves itself by the one that it has.

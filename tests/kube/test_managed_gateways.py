@@ -230,6 +230,10 @@ async def test_nothing_is_written_by_a_replica_that_comes_after(bed, made, tmp_p
             return applied in (await plane.get("/metrics"))[1]
 
         await until(leads)
+        later = made.gateway()
+        later["metadata"]["name"] = "later"
+        await made.apply(later, "gateways")
+        await until(lambda: made.at(made.path("Deployment", "later-istio")))  # So the first one was seen to.
         assert await made.are_quiet() == before
 
 

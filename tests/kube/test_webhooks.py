@@ -27,6 +27,7 @@ from mizzen.api.kinds import KINDS, Kind
 from mizzen.ca.authority import start_self_signed
 from mizzen.control.options import Address
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SYSTEM = "istio-system"
 RULES = pathlib.Path(__file__).parents[1] / "unit" / "api" / "validate" / "rules"
 MESH_KINDS = [kind for kind in KINDS if kind.group.endswith(".istio.io")]
@@ -52,8 +53,12 @@ def surroundings(bed: Bed) -> None:
 def leftovers(bed: Bed, surroundings: None):
     """Tests of other modules meet no CRDs of this one."""
     yield
-    for kind in MESH_KINDS:
-        bed.call("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind.plural}.{kind.group}")
+    names = {f"{kind.plural}.{kind.group}" for kind in MESH_KINDS}
+    for name in names:
+        bed.call("DELETE", f"{CRDS}/{name}")
+    waiting.eventually_blocking(
+        lambda: names.isdisjoint(each["metadata"]["name"] for each in bed.call("GET", CRDS)["items"]), 120
+    )
 
 
 def takes_anything(bed: Bed, kind: Kind) -> bool:

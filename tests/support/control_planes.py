@@ -43,6 +43,11 @@ class Plane:
     def credentials(self, key: bytes | None = None, chain: bytes | None = None) -> grpc.ChannelCredentials:
         return grpc.ssl_channel_credentials(self.control_plane.authority.bundle, key, chain)
 
+    async def leads(self, *leases: str) -> bool:
+        """Whether it holds all of these Leases; each of them it stands for by itself."""
+        _, text = await self.get("/metrics")
+        return all(f'mizzen_leader{{lease="{name}"}} 1' in text for name in leases)
+
     async def get(self, path: str, port: str = "--monitoringAddr", **headers: str) -> tuple[int, str]:
         """Status and text of an HTTP answer."""
         async with (

@@ -22,7 +22,7 @@ def tuned(namespace: str, **authority: object) -> settings.Settings:
     return msgspec.structs.replace(
         FAST,
         instance=settings.Instance(namespace=namespace, name="istiod"),
-        authority=settings.Authority(directory="/nowhere", root_check_interval=0.3, root_overlap=4.0, **authority),
+        authority=settings.Authority(directory="/nowhere", root_check_interval=0.3, root_overlap=10.0, **authority),
         leadership=settings.Leadership(lease=4, renew_deadline=3, retry=0.5),
     )
 
