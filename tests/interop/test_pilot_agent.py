@@ -97,8 +97,10 @@ def test_names_come_with_the_name_table(mesh: Mesh, web: Workload) -> None:
     def ask(name: str) -> list[str]:
         return web.place.run(sys.executable, "-c", _ASK, name).split()
 
+    address = mesh.address("web")
+    eventually_blocking(lambda: ask("web") == ["0", address], 60, every=0.2)
     for name in ("web", "web.shop", "web.shop.svc.cluster.local"):
-        assert ask(name) == ["0", mesh.address("web")]
+        assert ask(name) == ["0", address]
     entry = {
         "apiVersion": "networking.istio.io/v1",
         "kind": "ServiceEntry",
@@ -222,11 +224,13 @@ def test_machines_register_themselves_and_say_how_they_are(mesh: Mesh, plane: Pl
 
 
 def test_nothing_is_refused_and_everybody_is_in_step(web: Workload, cart: Workload, plane: Plane) -> None:
+    def are_in_step() -> bool:
+        code, text = plane.get("/debug/syncz", "monitoringAddr")
+        assert code == 200
+        rows = {row["proxy"]: row for row in json.loads(text)}
+        kinds = ("cluster", "listener", "route", "endpoint")
+        acked = all(row[f"{kind}_sent"] == row[f"{kind}_acked"] for row in rows.values() for kind in kinds)
+        return acked and rows.keys() == {"cart-1.shop", "web-1.shop"}
+
+    eventually_blocking(are_in_step, 60, every=0.2)  # The end of the machine before may still be told.
     assert "ACK ERROR" not in plane.process.log
-    code, text = plane.get("/debug/syncz", "monitoringAddr")
-    assert code == 200
-    rows = {row["proxy"]: row for row in json.loads(text)}
-    assert rows.keys() == {"cart-1.shop", "web-1.shop"}
-    for row in rows.values():
-        for kind in ("cluster", "listener", "route", "endpoint"):
-            assert row[f"{kind}_sent"] == row[f"{kind}_acked"]

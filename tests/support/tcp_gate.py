@@ -43,13 +43,18 @@ class Gate:
             writer.transport.abort()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._target is None:
+        target = self._target
+        if target is None:
             writer.close()
             return
         try:
-            far_reader, far_writer = await asyncio.open_connection(*self._target)
+            far_reader, far_writer = await asyncio.open_connection(*target)
         except OSError:
             writer.close()
+            return
+        if self._target != target:  # Exchanged meanwhile.
+            far_writer.transport.abort()
+            writer.transport.abort()
             return
         pair = {writer, far_writer}
         self._writers |= pair
