@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import signal
 import socket
+import threading
 from concurrent import futures
 
 import pytest
@@ -57,6 +59,24 @@ def test_a_listener_that_is_busy_is_waited_for(short_path) -> None:
             listener.accept()[0].close()
             client.settimeout(None)
             assert client.recv(1) == b""
+
+
+def test_a_signal_is_not_taken_for_a_connection(short_path) -> None:
+    """Also the one by which a process goes on that was stopped."""
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with busy_listener(short_path / "s") as listener, futures.ThreadPoolExecutor(1) as pool:
+            thread = pool.submit(threading.get_ident).result()
+            connecting = pool.submit(unix.connect, str(short_path / "s"), 60.0)
+            for _ in range(20):
+                signal.pthread_kill(thread, signal.SIGUSR1)
+                futures.wait((connecting,), timeout=0.01)
+            assert not connecting.done()
+            listener.accept()[0].close()
+            with connecting.result(60) as client:
+                assert client.getpeername() == str(short_path / "s")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_a_listener_that_stays_busy_is_given_up(short_path) -> None:

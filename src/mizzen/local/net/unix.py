@@ -3,7 +3,11 @@
 import os
 import socket
 import struct
+import time
 from pathlib import Path
+
+_SHORTEST = 0.001
+"""Seconds; the kernel takes 0 for no limit."""
 
 
 def connect(path: str, seconds: float) -> socket.socket:
@@ -13,8 +17,10 @@ def connect(path: str, seconds: float) -> socket.socket:
     try:
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _wait_in_line(opened, seconds)
-            opened.connect(f"/proc/self/fd/{directory}/{where.name}")
+            end = time.monotonic() + seconds
+            while not _is_connected(opened):
+                _wait_in_line(opened, max(end - time.monotonic(), _SHORTEST))
+                opened.connect(f"/proc/self/fd/{directory}/{where.name}")
             _wait_in_line(opened, 0)
             opened.settimeout(seconds)
         except BlockingIOError as busy:
@@ -26,6 +32,15 @@ def connect(path: str, seconds: float) -> socket.socket:
     finally:
         os.close(directory)
     return opened
+
+
+def _is_connected(opened: socket.socket) -> bool:
+    """A signal ends the wait in line, and Python then takes the connection for one that was made."""
+    try:
+        opened.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 def _wait_in_line(opened: socket.socket, seconds: float) -> None:
