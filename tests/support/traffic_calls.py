@@ -60,7 +60,7 @@ def _call_in_turn(
     body: str = "",
     address: str = "",
     tls: dict[str, str] | None = None,
-    timeout: float = 15.0,
+    timeout: float = 60.0,
     reuse: bool = True,
 ) -> list[Result]:
     parts = urllib.parse.urlsplit(url)
@@ -163,7 +163,7 @@ def call_tcp(
     say: str = "",
     lines: int = 1,
     tls: dict[str, str] | None = None,
-    timeout: float = 10.0,
+    timeout: float = 60.0,
     count: int = 1,
     held: bool = False,
     finish: bool = False,
@@ -284,7 +284,7 @@ async def call_grpc(
     metadata: list[list[str]] | None = None,
     authority: str = "",
     ca: str = "",
-    seconds: float = 10.0,
+    seconds: float = 60.0,
     count: int = 1,
 ) -> list[Result]:
     """Calls of the echo service: one message and its answer, or a stream on which each message waits for its answer.

@@ -70,6 +70,16 @@ metadata: {name: outside}
 kind: Namespace
 metadata: {name: watched}
 ---
+kind: Service
+metadata: {name: a-first, namespace: traffic}
+spec:
+  selector: {app: echo}
+  ports:
+    - {name: http, port: 18080, targetPort: 8080}
+    - {name: tcp, port: 19000, targetPort: 9000}
+    - {name: tcp-echo, port: 19001, targetPort: 9001}
+    - {name: grpc, port: 19090, targetPort: 9090}
+---
 kind: Node
 metadata: {name: here, labels: {place: here, topology.kubernetes.io/region: r1, topology.kubernetes.io/zone: z1}}
 ---
@@ -111,7 +121,7 @@ spec:
   outboundTrafficPolicy: {mode: REGISTRY_ONLY}
   egress: [{hosts: ["watched/*", "./*", "traffic/shown.traffic.svc.cluster.local", "traffic/shared.traffic.svc.cluster.local"]}]
 """
-
+"""`a-first` comes before all Services of tests: what a port that they share takes in is limited by the first one's rule."""
 
 _ON_DEMAND = """proxyMetadata: {ISTIO_META_MIZZEN_ON_DEMAND: "true"}"""
 _ON_DEMAND_MESH = """
@@ -332,7 +342,7 @@ class TrafficMesh:
     def problems(self) -> Mapping[str, Any]:
         """What the control plane says is not, or not wholly, in force."""
         address = self.local.state.control_plane.monitoring
-        with urllib.request.urlopen(f"http://{address}/debug/problems", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}/debug/problems", timeout=60) as answer:
             return dict(json.load(answer))
 
     def errors(self) -> list[str]:

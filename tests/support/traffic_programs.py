@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-_ORDER_SECONDS = 90.0
+_ORDER_SECONDS = 150.0
 
 Pair = tuple[str, str]
 

@@ -5,9 +5,12 @@ Fields are taken apart as a reader of the log would: quoted ones whole, the rest
 
 import re
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from eventually import eventually_blocking
 from traffic_manifests import behaviour, policy, routes, service
+from traffic_programs import new_case, statuses
 
 NEAR = "app: echo, place: near"
 FIELDS = (
@@ -106,8 +109,15 @@ def test_flags_say_what_went_wrong(client, mesh, name, status, flags, details):
 
 @behaviour(service("flag-uo", selector=NEAR), policy("flag-uo", "connectionPool: {http: {http2MaxRequests: 1}}"))
 def test_an_overflow_is_flagged(client, mesh):
-    answers = client.send("http://flag-uo/", count=3, workers=3, headers={"x-delay": "1.5"})
-    assert sorted(answer.status for answer in answers) == [200, 503, 503]
+    case = new_case()
+    with ThreadPoolExecutor(1) as threads:
+        held = threads.submit(client.get, "http://flag-uo/", headers={"x-hold": "yes"}, case=case)
+        try:
+            eventually_blocking(lambda: mesh.echoes.received(case))
+            assert statuses(client.send("http://flag-uo/", count=2)) == {503: 2}
+        finally:
+            mesh.echoes.release(case)
+        assert held.result().status == 200
     lines = [read(item) for item in mesh.logged("client", '"flag-uo"', 3)]
     assert sorted((line["status"], line["flags"]) for line in lines) == [("200", "-"), ("503", "UO"), ("503", "UO")]
 

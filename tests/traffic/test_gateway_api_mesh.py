@@ -1,5 +1,6 @@
 """Routes of the Gateway API inside the mesh: Services and ServiceEntries as parents, followed by the clients' sidecars."""
 
+from eventually import eventually_blocking
 from traffic_certificates import ROOT
 from traffic_gateway_api import choice, marked, route, to
 from traffic_manifests import behaviour, service
@@ -83,7 +84,7 @@ def test_sidecars_apply_the_filters_of_a_route(client, mesh):
     assert (moved.status, moved.header("location")) == (301, "http://b.example/moved/a")
     assert client.get("http://mesh-filtered/slow", headers={"x-delay": "5"}).status == 504
     assert client.get("http://mesh-filtered/again", headers={"x-flaky": "3"}).status == 200
-    assert mesh["far"].received(answer.case)
+    eventually_blocking(lambda: mesh["far"].received(answer.case))
 
 
 @behaviour(

@@ -51,7 +51,7 @@ def test_a_service_has_its_names_and_no_other(client, scoped):
 
 @behaviour(service("from-outside"))
 def test_who_has_no_sidecar_reaches_a_service_in_plain(outer, echoes):
-    answers = outer.send("http://from-outside.traffic.svc.cluster.local/", count=30, reuse=False)
+    answers = outer.send("http://from-outside.traffic.svc.cluster.local/", count=60, reuse=False)
     assert set(count_pods(answers)) == echoes.names
     assert {answer.seen.caller for answer in answers} == {""}
 

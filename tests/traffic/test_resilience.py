@@ -1,6 +1,5 @@
 """Faults that are asked for, and what the mesh makes of those that happen: retries, timeouts, limits, ejection."""
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 
 from eventually import eventually_blocking
@@ -25,11 +24,13 @@ NO_PRIORITIES = "loadBalancer: {localityLbSetting: {enabled: false}}"
 """,
     )
 )
-def test_a_fault_delays_the_requests_of_its_route(client):
+def test_a_fault_delays_the_requests_of_its_route(client, mesh):
     slow = client.get("http://delay/", headers={"x-user": "slow"})
     assert slow.status == 200
     assert slow.seconds > 0.8
-    assert min(answer.seconds for answer in client.send("http://delay/", count=5)) < 0.8
+    assert statuses(client.send("http://delay/", count=5)) == {200: 5}
+    lines = mesh.logged("client", '"delay"', 6)
+    assert sorted("DI" in line.split() for line in lines) == [False] * 5 + [True]
 
 
 @behaviour(
@@ -105,14 +106,18 @@ def test_a_mirror_gets_a_copy_whose_answer_nobody_waits_for(client, echoes):
     ),
     subsets("mirror-some"),
 )
-def test_a_mirror_gets_its_share(client, echoes):
+def test_a_mirror_gets_its_share(client, echoes, mesh):
     answers = client.send("http://mirror-some/", count=300, workers=3)
     assert statuses(answers) == {200: 300}
 
     def copies() -> int:
         return sum(seen.pod == "far" for seen in echoes.received(answers[0].case))
 
-    eventually_blocking(lambda: copies() > 300 * 0.2 - 5 * math.sqrt(300 * 0.16))
+    def all_arrived() -> bool:
+        far = mesh.hosts("client", "outbound|80||mirrored-some.traffic.svc.cluster.local")["far"]
+        return far["rq_active"] == 0 and copies() == far["rq_total"] > 0
+
+    eventually_blocking(all_arrived)
     assert_share(copies(), 300, 0.2)
 
 
@@ -163,16 +168,19 @@ def test_without_a_policy_what_is_safe_is_retried_twice_and_with_no_attempts_not
 @behaviour(
     routes(
         "retries-elsewhere",
-        "- {retries: {attempts: 2, retryOn: 5xx}, route: [{destination: {host: retries-elsewhere}}]}",
+        "- {retries: {attempts: 4, retryOn: 5xx}, route: [{destination: {host: retries-elsewhere}}]}",
     ),
     routes(
         "retries-by-code", '- {retries: {attempts: 1, retryOn: "409"}, route: [{destination: {host: retries-by-code}}]}'
     ),
 )
 def test_a_retry_goes_to_another_endpoint_and_may_be_for_a_status_of_ones_own(client, echoes):
-    answers = client.send("http://retries-elsewhere/", count=30, headers={"x-break": "mid"})
-    assert statuses(answers) == {200: 30}
-    assert "mid" in {seen.pod for seen in echoes.received(answers[0].case)}
+    answers = client.send("http://retries-elsewhere/", count=60, headers={"x-break": "mid"})
+    assert statuses(answers) == {200: 60}
+    tries = [seen.header("x-envoy-attempt-count") for seen in echoes.received(answers[0].case) if seen.pod == "mid"]
+    assert "1" in tries
+    # Who draws six times, and draws what was tried each time, takes that: once in 700 retries, not in three.
+    assert len(tries) - tries.count("1") <= 3
     for status, arrivals in (("409", 2), ("500", 1)):
         answer = client.get("http://retries-by-code/", headers={"x-answer": status})
         assert len(echoes.received(answer.case)) == arrivals
@@ -182,7 +190,7 @@ def test_a_retry_goes_to_another_endpoint_and_may_be_for_a_status_of_ones_own(cl
     routes(
         "try-timeout",
         """
-- retries: {attempts: 2, perTryTimeout: 1s, retryOn: 5xx}
+- retries: {attempts: 2, perTryTimeout: 2s, retryOn: 5xx}
   route: [{destination: {host: try-timeout}}]
 """,
         selector=NEAR,
@@ -191,7 +199,8 @@ def test_a_retry_goes_to_another_endpoint_and_may_be_for_a_status_of_ones_own(cl
 def test_each_try_has_its_timeout(client, echoes):
     answer = client.get("http://try-timeout/", headers={"x-delay": "20"})
     assert answer.status == 504
-    assert answer.seconds > 2.5
+    assert answer.seconds > 5
+    eventually_blocking(lambda: len(echoes.received(answer.case)) >= 3)
     assert len(echoes.received(answer.case)) == 3
 
 
@@ -208,7 +217,7 @@ def test_a_request_has_its_timeout(client):
     late = client.get("http://timeout/", headers={"x-delay": "20"})
     assert (late.status, late.body) == (504, "upstream request timeout")
     assert late.seconds > 1.5
-    assert client.get("http://timeout/").status == 200
+    eventually_blocking(lambda: client.get("http://timeout/").status == 200)
 
 
 @behaviour(
@@ -225,7 +234,7 @@ def test_requests_beyond_the_connection_pool_overflow(client, echoes):
         held = {"headers": {"x-hold": "yes"}, "case": case, "timeout": 60}
         requests = [threads.submit(client.get, "http://overflow/", **held) for _ in range(8)]
         try:
-            eventually_blocking(lambda: sum(each.done() for each in requests) == 6, 50)
+            eventually_blocking(lambda: sum(each.done() for each in requests) == 6)
         finally:
             echoes.release(case)
         answers = [each.result() for each in requests]
@@ -239,7 +248,7 @@ def test_requests_beyond_the_connection_pool_overflow(client, echoes):
     policy("few-connections", "connectionPool: {tcp: {maxConnections: 2}}"),
 )
 def test_tcp_connections_beyond_the_limit_are_closed(client):
-    lines = client.connect("few-connections:9000", count=5, held=True, timeout=10)
+    lines = client.connect("few-connections:9000", count=5, held=True)
     assert [bool(line.lines) for line in lines] == [True, True, False, False, False]
     eventually_blocking(lambda: client.connect("few-connections:9000")[0].lines == ("HELLO near v1",))
 

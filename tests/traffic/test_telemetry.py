@@ -408,6 +408,10 @@ def test_a_share_is_sampled_by_request_or_by_the_id_of_requests(told: Told) -> N
     assert {span["side"] for path in ("/200/50", "/200/51", "/200/52") for span in spans(told, path)} == {"CLIENT"}
     assert {message["headers"]["x-api-key"] for message in told.received("otlp-http")} == {"k"}
     exactly(200, lambda: [line for line in told.lines("client", "TEXT ") if "/50 " in line])
+    told.tell(accessLogging=[{"providers": providers("text")}])
+    told.call("/200/53", 1)
+    # What the server's Envoy logged before is written by now.
+    exactly(1, lambda: [line for line in told.lines("server", "TEXT ") if "/53 " in line])
     assert not [line for line in told.lines("server", "TEXT ") if "/50 " in line]
 
 
