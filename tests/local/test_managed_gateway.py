@@ -38,7 +38,8 @@ spec:
 
 def address(mesh: LocalMesh) -> str:
     """Where the Gateway's port 80 is published."""
-    return next(one.address for one in mesh.state.published if one.service == "edge-istio" and one.port == 80)
+    (found,) = mesh.published("edge-istio", 80)
+    return found
 
 
 def pods(mesh: LocalMesh) -> list[str]:
@@ -53,7 +54,9 @@ def test_a_gateway_is_deployed_serves_and_goes(hello: pathlib.Path) -> None:
     (hello / "gateway.yaml").write_text(GATEWAY)
     (hello / "route.yaml").write_text(ROUTE)
     with running(LocalMesh(hello, f"test-{hello.parent.name[-20:]}")) as mesh:
+        eventually_blocking(lambda: len(pods(mesh)) == 2)
         assert [name.rpartition("-")[0].startswith("edge-istio") for name in pods(mesh)] == [True, True]
+        eventually_blocking(lambda: mesh.published("edge-istio", 80))
         eventually_blocking(lambda: status(mesh, "/hello/hello.yaml") == 200)
         assert status(mesh, "/elsewhere") == 404
         (hello / "route.yaml").write_text(ROUTE.replace("/hello}", "/moved}"))

@@ -113,7 +113,7 @@ class Counted(LocalMesh):
 
     def own_metrics(self) -> dict[str, Series]:
         """The control plane's."""
-        with urllib.request.urlopen(f"http://{self.state.control_plane.monitoring}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self.state.control_plane.monitoring}/metrics", timeout=60) as answer:
             return read(answer.read().decode())
 
     def settled(self, pod: str, requests: float, connections: float = 0) -> dict[str, Series]:
@@ -126,7 +126,9 @@ class Counted(LocalMesh):
             closed = sum(found["istio_tcp_connections_closed_total"].values())
             return found if done and closed >= connections else None
 
-        return eventually_blocking(check)
+        eventually_blocking(check)
+        # What was counted together with the last connection may have been read before it was.
+        return self.scrape(pod)
 
 
 def read(text: str) -> dict[str, Series]:

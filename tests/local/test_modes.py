@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from eventually import eventually_blocking
 from local_mesh import ROOT, LocalMesh, PlainUser, copy_shop, get, running
 
 from mizzen.local.isolation import interpreter_paths, is_open_to_others
@@ -88,7 +89,7 @@ def check(mesh: LocalMesh, isolation: str, program_uid: int) -> None:
     denied = get(mesh.gateway(), "/ask-catalog?url=http://cart:8080/").body["catalog"]["answer"]
     assert denied["status"] == 403
     assert mesh.run("exec", "deploy/catalog", "--", "id", "-u").stdout == f"{program_uid}\n"
-    assert mesh.run("proxy-status").stdout.count("SYNCED") == 4 * len(mesh.proxies())
+    eventually_blocking(lambda: mesh.run("proxy-status").stdout.count("SYNCED") == 4 * len(mesh.proxies()))
     assert "Push" in mesh.run("logs", "control-plane").stdout
 
 

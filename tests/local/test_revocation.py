@@ -17,7 +17,7 @@ from traffic_certificates import ROOT
 from traffic_manifests import complete, fill, render, service
 from traffic_mesh import TrafficMesh
 
-from mizzen.local import observer
+from mizzen.local import observer, runtime
 
 pytestmark = [pytest.mark.local, pytest.mark.envoy, pytest.mark.timeout(600)]
 
@@ -55,7 +55,10 @@ class Mesh:
         return revoke(self.issuing, now(), (int(serial, 16) for serial in serials)) + revoke(self.root, now())
 
     def write(self, pem: bytes) -> None:
-        (self.authority / "ca-crl.pem").write_bytes(pem)
+        """As a whole: a file that is written in place is empty first, and says then that nothing is revoked."""
+        partial = self.authority / ".partial"
+        partial.write_bytes(pem)
+        partial.rename(self.authority / "ca-crl.pem")
 
     def put_in_force(self, pem: bytes) -> None:
         """Write the file, and wait until every Envoy has it."""
@@ -67,6 +70,10 @@ class Mesh:
 
     def serial(self, name: str) -> str:
         return chain(self.local.pod(name))[0]
+
+    def proxy(self, name: str) -> runtime.Container:
+        """The pod's agent and Envoy."""
+        return next(each for each in self.local.pod(name).containers if each.name == "istio-proxy")
 
     def statuses(self) -> dict[str, int]:
         """How requests of each client end."""
@@ -133,7 +140,13 @@ def test_a_bad_file_changes_nothing_and_is_told(mesh: Mesh, cut: str) -> None:
 
 def test_an_envoy_that_starts_again_has_the_lists_from_the_start(mesh: Mesh) -> None:
     mesh.put_in_force(mesh.lists([mesh.serial("bad")]))
-    pod = mesh.local.pod("server")
-    observer.ask_envoy(pod, "/quitquitquit", method="POST")
+    before = mesh.proxy("server")
+    observer.ask_envoy(mesh.local.pod("server"), "/quitquitquit", method="POST")
+
+    def is_back() -> bool:
+        now = mesh.proxy("server")
+        return now.restarts > before.restarts and now.ready
+
+    eventually_blocking(is_back, 120)
     eventually_blocking(lambda: mesh.statuses()["good"] == 200, 120)
     assert mesh.statuses() == {"good": 200, "bad": 503}

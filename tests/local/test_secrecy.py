@@ -241,8 +241,13 @@ def test_the_search_would_find_every_kind_of_secret(mesh):
     control = mesh.local.layout.control
     assert "current signer" in mesh.known.found_in((control / "authority.json").read_bytes())
     key = next(pathlib.Path(pod.directory) for pod in mesh.local.proxies()) / "etc/istio/proxy/identity/key.pem"
-    mesh.learn()
-    assert mesh.known.found_in(key.read_bytes())
+
+    def is_known() -> bool:
+        mesh.learn()
+        return bool(mesh.known.found_in(key.read_bytes()))
+
+    # It is exchanged every few seconds, also between the one and the other.
+    eventually_blocking(is_known)
 
 
 def test_logs_hold_no_secret_at_debug_level(mesh):

@@ -3,7 +3,6 @@
 import collections
 import errno
 import json
-import math
 import os
 import re
 import signal
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 from eventually import eventually_blocking
 from local_mesh import LocalMesh, Outcome, Traffic, get
+from traffic_shares import assert_share
 
 from mizzen.local import observer, runtime
 
@@ -35,7 +35,7 @@ def versions(outcomes: list[Outcome]) -> collections.Counter[str]:
 
 def sent(mesh: LocalMesh) -> dict[str, tuple[int, int]]:
     """Responses and their bytes, by type, that the present control plane has sent."""
-    with urllib.request.urlopen(f"http://{mesh.state.control_plane.monitoring}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{mesh.state.control_plane.monitoring}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     found = re.findall(r'pilot_xds_config_size_bytes_(count|sum){type="(\w+)"} (\S+)', text)
     values = {(kind, word): int(float(value)) for word, kind, value in found}
@@ -68,7 +68,7 @@ def test_identities_are_what_the_receivers_connections_say(address):
 
 
 def test_a_checkout_crosses_https_tcp_and_the_edge_of_the_mesh(address):
-    outcomes = [get(address, "/checkout") for _ in range(20)]
+    outcomes = [get(address, "/checkout") for _ in range(40)]
     assert {item.status for item in outcomes} == {200}, outcomes
     greetings = {item.body["ledger"]["greeting"] for item in outcomes}
     assert greetings == {"READY ledger-0", "READY ledger-1"}
@@ -85,8 +85,7 @@ def test_weights_split_requests(address):
         traffic.wait_for(400)
     assert traffic.failures == []
     counted = versions(traffic.outcomes)
-    total = counted.total()
-    assert abs(counted["v2"] - 0.1 * total) < 4.5 * math.sqrt(0.09 * total), counted
+    assert_share(counted["v2"], counted.total(), 0.1)
 
 
 def test_a_caller_that_no_policy_names_is_denied(address):
@@ -98,7 +97,7 @@ def test_a_caller_that_no_policy_names_is_denied(address):
 
 @pytest.mark.parametrize("target", ["cart-v2", "catalog", "front"])
 def test_plain_text_from_outside_the_mesh_is_refused_by_address_and_by_name(shop, target):
-    script = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=5).status)"
+    script = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=50).status)"
     name = target.partition("-")[0]
     port = 80 if name == "front" else 8080
     for host in (f"{shop.pods(target)[0].address}:8080", f"{name}.shop.svc.cluster.local:{port}"):
@@ -119,7 +118,9 @@ def test_names_resolve_as_in_a_cluster_with_and_without_a_sidecar(shop):
     )
     ledgers = sorted(pod.address for pod in shop.pods("ledger"))
     for pod, short in (("catalog", "ledger"), ("rates", "ledger.shop")):
-        assert shop.in_pod(pod, "python3", "-c", script, short).stdout.split() == ledgers
+        eventually_blocking(
+            lambda pod=pod, short=short: shop.in_pod(pod, "python3", "-c", script, short).stdout.split() == ledgers
+        )
     single = shop.in_pod("rates", "python3", "-c", script, "ledger-1.ledger.shop.svc.cluster.local")
     assert single.stdout.split() == [shop.pod("ledger-1").address]
     unknown = shop.in_pod("catalog", "python3", "-c", script, "nobody.example.org")
@@ -189,7 +190,7 @@ def test_edited_weights_come_into_force_everywhere_and_fail_no_request(shop, add
         eventually_blocking(lambda: all(weights(pod) == {10} for pod in sidecars))
     assert traffic.failures == []
     after = versions(traffic.outcomes[mark : mark + 300])
-    assert abs(after["v2"] - 150) < 4.5 * math.sqrt(75), after
+    assert_share(after["v2"], 300, 0.5)
     print(f"50/50 in force at {len(sidecars)} sidecars after {took:.2f} s, {len(traffic.outcomes)} requests, 0 failed")
 
 
@@ -281,7 +282,7 @@ def test_a_killed_sidecar_comes_back(shop, address):
     eventually_blocking(is_back)
     eventually_blocking(lambda: get(address, headers={"x-user": "tester"}).status == 200)
     eventually_blocking(lambda: all_synced(shop))
-    assert f"{pod.name}.shop/istio-proxy killed by SIGKILL and is started again" in shop.text
+    eventually_blocking(lambda: f"{pod.name}.shop/istio-proxy killed by SIGKILL and is started again" in shop.text)
 
 
 def test_logs_of_programs_proxies_and_the_control_plane(shop, address):

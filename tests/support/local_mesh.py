@@ -30,6 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHOP = ROOT / "samples" / "shop"
 MIZZEN = (sys.executable, "-m", "mizzen")
 READY_SECONDS = 90.0
+_ANSWER_SECONDS = 60.0
 
 
 class LocalMesh:
@@ -96,6 +97,10 @@ class LocalMesh:
 
     def proxies(self) -> list[runtime.Pod]:
         return [pod for pod in self.state.pods if pod.sidecar]
+
+    def published(self, service: str, port: int) -> list[str]:
+        """host:port of what leads to a Service's port; empty while nothing does."""
+        return [one.address for one in self.state.published if (one.service, one.port) == (service, port)]
 
     def gateway(self) -> str:
         """host:port of the first thing that is published."""
@@ -213,10 +218,10 @@ class Traffic:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(_ANSWER_SECONDS)
 
     def _send_all(self) -> None:
-        connection = http.client.HTTPConnection(self._address, timeout=15)
+        connection = http.client.HTTPConnection(self._address, timeout=_ANSWER_SECONDS)
         while not self._over.is_set():
             self.outcomes.append(request(connection, self._path, self._headers))
             self._over.wait(self._pause)
@@ -251,7 +256,7 @@ def request(connection: http.client.HTTPConnection, path: str, headers: Mapping[
 
 def get(address: str, path: str = "/", headers: Mapping[str, str] | None = None) -> Outcome:
     """One GET on a connection of its own."""
-    connection = http.client.HTTPConnection(address, timeout=15)
+    connection = http.client.HTTPConnection(address, timeout=_ANSWER_SECONDS)
     try:
         return request(connection, path, headers)
     finally:

@@ -46,7 +46,7 @@ import http.client, http.server, threading
 kept = threading.local()
 def ask(host):
     if not hasattr(kept, host):
-        setattr(kept, host, http.client.HTTPConnection(host, 80, timeout=15))
+        setattr(kept, host, http.client.HTTPConnection(host, 80, timeout=60))
     connection = getattr(kept, host)
     connection.request("GET", "/")
     answer = connection.getresponse()
@@ -227,10 +227,10 @@ class Caller:
 
     def _connect(self) -> http.client.HTTPConnection:
         host, _, port = self._address.rpartition(":")
-        connection = http.client.HTTPConnection(HOST, timeout=15)
+        connection = http.client.HTTPConnection(HOST, timeout=60)
         # A kept connection that the server ends must not be opened again in silence.
         connection.auto_open = 0
-        plain = socket.create_connection((host, int(port)), timeout=15)
+        plain = socket.create_connection((host, int(port)), timeout=60)
         connection.sock = self._tls.wrap_socket(plain, server_hostname=HOST) if self._tls is not None else plain
         if isinstance(connection.sock, ssl.SSLSocket):
             shown = x509.load_der_x509_certificate(connection.sock.getpeercert(True) or b"")
