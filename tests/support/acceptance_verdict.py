@@ -102,6 +102,8 @@ async def _settle(envoy: Envoy, control: Control, patience: float) -> list[str]:
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline and not envoy.has_ended:
         await asyncio.sleep(_LOOK_EVERY)
+        if control.is_settled() and control.rejections():
+            return []  # What was refused may be waited for without end.
         if (await envoy.get("/ready")).strip() == "LIVE" and control.is_settled():
             stats = await envoy.stats()
             if not any(value for stat, value in stats.items() if _STILL_COMING.search(stat)):

@@ -341,7 +341,7 @@ class Handshake(msgspec.Struct, frozen=True, kw_only=True):
     def perform(self, mesh: AttackMesh) -> Result:
         address = f"{mesh.address(self.pod)}:{self.port}"
         tls = {"ca": self.roots, "sni": self.name}
-        (line,) = mesh["mallory"].connect(address, say="GET / HTTP/1.0\r\n\r\n", tls=tls, timeout=5.0)
+        (line,) = mesh["mallory"].connect(address, say="GET / HTTP/1.0\r\n\r\n", tls=tls, timeout=30.0)
         shown = line.peer.get("commonName", "")
         return Result(let_in=bool(shown) and shown == self.name, answer=line.error or f"certificate of {shown}")
 

@@ -131,6 +131,17 @@ class Browser:
         found = await self._ask("POST", "/se/log", type="browser")
         return [entry["message"] for entry in found if entry["level"] == "SEVERE"]
 
+    async def complaints_until(self, text: str) -> list[str]:
+        """The same once one of them says this: they may come later than what the page shows of them."""
+        found: list[str] = []
+
+        async def says_so() -> bool:
+            found.extend(await self.complaints())
+            return any(text in each for each in found)
+
+        await eventually(says_so)
+        return found
+
 
 @contextlib.asynccontextmanager
 async def browser(folder: pathlib.Path) -> AsyncIterator[Browser]:

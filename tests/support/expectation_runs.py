@@ -24,8 +24,8 @@ from mizzen.diagnose.expectations.tables import Case, Expect
 from mizzen.diagnose.trace import names, request, verdict
 from mizzen.diagnose.trace.world import Workload, World
 
-_MANY = 60
-"""Requests that show a split: a share of a tenth is missed once in 550 times."""
+_MANY, _ROUNDS = 60, 10
+"""Requests that show a split, and how often so many more are sent for what is still to be seen."""
 _AT_ONCE = 12
 _SEEN_FOR_CERTAIN = 0.2
 _OUTCOMES = {"via_upstream": "delivered", "fault_filter_abort": "aborted"}
@@ -51,20 +51,25 @@ class Caller:
         """Where something is left open, by many requests: they go nowhere else than expected, and wherever a share is
         not small; what is expected for certain is seen each time, and the likeliest of several outcomes among them."""
         plain = msgspec.structs.replace(_real(expect), shares=None, host=None, request=None, response=None)
-        answers = await asyncio.gather(*(self._ask(asked) for _ in range(_MANY)))
-        differing = [checks.check(plain, answer) for answer in answers]
-        wrong = [found for found in differing if found]
+        wanted, total = expect.shares or {}, 0
+        due = {name for name, weight in wanted.items() if weight / sum(wanted.values()) >= _SEEN_FOR_CERTAIN}
+        due = set() if expect.certain is False else due
+        reached: set[str] = set()
+        wrong: list[tuple[checks.Mismatch, ...]] = []
+        for _ in range(_ROUNDS):
+            answers = await asyncio.gather(*(self._ask(asked) for _ in range(_MANY)))
+            total += len(answers)
+            wrong += [differing for answer in answers if (differing := checks.check(plain, answer))]
+            reached |= {str(answer.target) for answer in answers if wanted and answer.target is not None}
+            if due <= reached and (expect.certain is not False or 0 < len(wrong) < total):
+                break
         found: list[str] = []
-        if wrong and (expect.certain is not False or len(wrong) == len(answers)):
+        if wrong and (expect.certain is not False or len(wrong) == total):
             found = [f"{asked.path}: {each.field}: expected {each.expected}, is {each.actual}" for each in wrong[0]]
         if expect.certain is False and not wrong:
-            found.append(f"{asked.path}: all {len(answers)} came to the same, and another outcome was foretold")
-        wanted = expect.shares or {}
-        reached = {str(answer.target) for answer in answers if answer.target is not None} if wanted else set()
-        due = {name for name, weight in wanted.items() if weight / sum(wanted.values()) >= _SEEN_FOR_CERTAIN}
+            found.append(f"{asked.path}: all {total} came to the same, and another outcome was foretold")
         found += [f"{asked.path}: nobody expects {name}" for name in reached - wanted.keys()]
-        missing = set() if expect.certain is False else due - reached
-        return found + [f"{asked.path}: nothing reaches {name}" for name in missing]
+        return found + [f"{asked.path}: nothing reaches {name}" for name in due - reached]
 
     async def _ask(self, asked: request.Request) -> seen.Seen:
         async with self._turns:
