@@ -202,9 +202,10 @@ async def test_service_that_fails_is_asked_again_and_the_old_certificate_stays(t
     authority = Authority()
     authority.failures = 2
     pod = Pod(tmp_path, authority)
-    pod.mesh_roots.write_bytes(authority.root.pem)
+    pod.mesh_roots.write_bytes(authority.root.pem + tiny_control.Root("earlier").pem)
     async with pod.running():
-        await until(lambda: pod.shown() is not None)
+        # Both roots: those of the mesh are followed, too.
+        await until(lambda: pod.shown() is not None and len(pod.roots()) == 2)
         assert authority.asked == 3
         first = pod.shown()
         authority.failures = 1_000_000
@@ -218,9 +219,10 @@ async def test_service_that_fails_is_asked_again_and_the_old_certificate_stays(t
 async def test_three_rotations_of_the_root_never_leave_a_peer_untrusted(tmp_path) -> None:
     authority = Authority()
     pod = Pod(tmp_path, authority)
-    pod.mesh_roots.write_bytes(authority.root.pem)
+    pod.mesh_roots.write_bytes(authority.root.pem + tiny_control.Root("earlier").pem)
     async with pod.running():
-        await until(lambda: pod.shown() is not None)
+        # Both roots: those of the mesh are followed, too.
+        await until(lambda: pod.shown() is not None and len(pod.roots()) == 2)
         for name in ("second", "third", "fourth"):
             old, new = authority.root, tiny_control.Root(name)
             asked = authority.asked
