@@ -131,10 +131,11 @@ class Stream:
                 raise
         finally:
             self._reading = self._write = None
+            self._rejections.forget()
             if self._sender is not None:
+                # gRPC may cancel this, too: a client that has gone is told of twice.
                 self._sender.cancel()
                 await asyncio.wait((self._sender,))
-            self._rejections.forget()
         # That the stream is gone may be why sending has failed, but not the other way round.
         if failure := self._failure or gone:
             raise failure

@@ -20,7 +20,7 @@ from mizzen.xds.delta import DeltaSession
 from mizzen.xds.identity import Refused
 from mizzen.xds.pace import Pace
 from mizzen.xds.push import Throttle
-from mizzen.xds.requests import Request
+from mizzen.xds.requests import Rejection, Request
 from mizzen.xds.responses import Responses
 from mizzen.xds.roots import Push, Roots
 from mizzen.xds.session import Session
@@ -221,6 +221,35 @@ async def test_a_client_that_goes_away_while_it_is_written_to_ends_the_stream():
     with pytest.raises(Gone):
         await setting.stream.run(setting.requests.get, write, answer_debug)
     assert errors() == before + 1
+
+
+async def test_what_a_client_has_rejected_is_forgotten_though_its_stream_is_cancelled_as_it_ends():
+    """gRPC says of a client that has gone that there is no more to read, and cancels the handler, one after the other."""
+    setting = Setting()
+    series = {"node": PROXY.id, "err": "Internal"}
+    writing, ending, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def write(_: bytes) -> None:
+        writing.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await may_end.wait()
+
+    async with asyncio.timeout(60):
+        running = asyncio.create_task(setting.stream.run(setting.requests.get, write, answer_debug))
+        setting.stream.take(Request(type_url=CLUSTER))
+        await writing.wait()
+        setting.stream.take(Request(type_url=CLUSTER, nonce="t/1", rejection=Rejection(code=13, message="no")))
+        assert REGISTRY.get_sample_value("pilot_xds_cds_reject", series) == 1
+        setting.requests.put_nowait(None)
+        await ending.wait()
+        running.cancel()
+        await asyncio.wait((running,))
+        may_end.set()
+        setting.stream.leave()
+    assert REGISTRY.get_sample_value("pilot_xds_cds_reject", series) is None
 
 
 async def test_closing_ends_the_stream():
