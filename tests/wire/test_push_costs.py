@@ -140,6 +140,8 @@ async def test_what_was_written_before_a_client_went_is_charged():
             serving.set(CLUSTER, "new", "1")
             serving.set(ROUTE, "r", "to new")
             clusters = await client.read()
+            (connection,) = serving.discovery.connections
+            await eventually(lambda: connection.stream._spent)
         await eventually(lambda: serving.discovery.pusher.history.costs.total == (2, size(clusters)))
 
 
