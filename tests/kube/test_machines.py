@@ -25,6 +25,7 @@ from machine_streams import addresses, say_health
 from mizzen import settings
 from mizzen.compile.resource import CLUSTER, ENDPOINT
 from mizzen.control.options import Address
+from mizzen.control.peer_records import PeerRecords
 from mizzen.sources.kube.access import from_kubeconfig
 
 SYSTEM = "istio-system"
@@ -149,8 +150,10 @@ async def onboard(bed: Bed, namespace: str, vm: vm_runs.Machine, host: str, *mor
 
 
 async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certificate_and_leaves(
-    bed, shop, network, tmp_path
+    bed, shop, network, tmp_path, monkeypatch
 ):
+    # A certificate waits two seconds for its machine's entry; an Envoy here may take longer until it registers it.
+    monkeypatch.setattr(PeerRecords.__init__, "__defaults__", (30.0,))
     probe = {"exec": {"command": ["test", "-e", "healthy"]}, "periodSeconds": 1}
     document = group(shop, probe=probe)
     await asyncio.to_thread(bed.apply, path_of(document, "workloadgroups"), document)
