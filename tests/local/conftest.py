@@ -13,7 +13,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalMesh]:
     """The sample shop, running; manifests may be edited if they are restored."""
     manifests = copy_shop(tmp_path_factory.mktemp("local"))
     with running(LocalMesh(manifests, f"test-shop-{os.getpid()}")) as mesh:
-        yield mesh
+        yield mesh.wait_served()
 
 
 @pytest.fixture

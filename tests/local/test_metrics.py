@@ -159,6 +159,11 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counted]:
     for app, version, namespace in pods:
         (manifests / f"{app}.yaml").write_text(deployment(app, version, namespace, program))
     with running(Counted(manifests, f"metrics-{os.getpid()}")) as local:
+        # Without a request, as each is counted.
+        servers = {f"{local.pod('server').address}:{port}::health_flags::healthy" for port in (8080, 9000)}
+        eventually_blocking(
+            lambda: all(each in observer.ask_envoy(local.pod("client"), "/clusters") for each in servers)
+        )
         yield local
         assert observer.rejections(local.proxies()) == {}
 

@@ -82,6 +82,7 @@ def make_mesh(home: pathlib.Path, user: PlainUser, *arguments: str) -> LocalMesh
 
 def check(mesh: LocalMesh, isolation: str, program_uid: int) -> None:
     assert mesh.state.isolation == isolation
+    mesh.wait_served()
     answers = [get(mesh.gateway()) for _ in range(20)]
     assert {item.status for item in answers} == {200}, answers
     caller = "URI=spiffe://cluster.local/ns/shop/sa/front"
@@ -132,7 +133,7 @@ def test_no_namespaces_after_a_kill_the_kernel_and_the_next_start_clean_up(home)
     with running(mesh):
         mesh.kill()
     with running(mesh):
-        assert get(mesh.gateway()).status == 200
+        mesh.wait_served()
         check_end(mesh)
 
 

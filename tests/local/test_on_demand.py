@@ -55,7 +55,9 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrafficMesh]:
     documents = [*complete(SETTINGS), *complete(SERVICES), fill(secret), *map(fill, pods)]
     (manifests / "mesh.yaml").write_text(render(documents))
     with running(LocalMesh(manifests, f"on-demand-{os.getpid()}")) as local:
-        yield TrafficMesh(local, on_demand=True)
+        mesh = TrafficMesh(local, on_demand=True)
+        eventually_blocking(lambda: mesh["asker"].get("http://held/").status == 200)
+        yield mesh
 
 
 @contextlib.contextmanager

@@ -96,6 +96,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
     (folder / "manifests" / "mesh.yaml").write_text(render(documents))
     found = Mesh(folder)
     with running(found.local):
+        eventually_blocking(lambda: found.statuses() == {"good": 200, "bad": 200})
         yield found
 
 

@@ -66,6 +66,11 @@ class LocalMesh:
         assert not self._has_ended(), self.text
         return self
 
+    def wait_served(self) -> "LocalMesh":
+        """Until what is published first answers: being ready does not wait for proxies to have all endpoints."""
+        eventually_blocking(lambda: get(self.gateway()).status == 200)
+        return self
+
     def _has_ended(self) -> bool:
         return self.process is None or self.process.poll() is not None
 

@@ -225,6 +225,12 @@ class Caller:
         if connection is not None:
             connection.close()
 
+    def is_answered(self) -> bool:
+        """Whether one request is."""
+        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(self._connect()) as connection:
+            self._ask(connection)
+        return self.answered > 0
+
     def _connect(self) -> http.client.HTTPConnection:
         host, _, port = self._address.rpartition(":")
         connection = http.client.HTTPConnection(HOST, timeout=60)
@@ -251,10 +257,11 @@ class Load:
     """Every kind of caller at work."""
 
     def __init__(self, mesh: LocalMesh, authority: Authority) -> None:
-        tls = ssl.create_default_context(cadata=authority.pem)
-        plain, secure = (published(mesh, port) for port in (80, 443))
-        self.kept = [Caller(address, context, keeps=True) for address, context in ((plain, None), (secure, tls))]
-        self.anew = [Caller(address, context, keeps=False) for address, context in ((plain, None), (secure, tls))]
+        ways = ((published(mesh, 80), None), (published(mesh, 443), ssl.create_default_context(cadata=authority.pem)))
+        for way in ways:
+            eventually_blocking(lambda way=way: Caller(*way, keeps=False).is_answered())
+        self.kept = [Caller(*way, keeps=True) for way in ways]
+        self.anew = [Caller(*way, keeps=False) for way in ways]
         self._over = threading.Event()
 
     @property
