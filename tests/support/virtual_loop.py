@@ -21,6 +21,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let time pass."""
         self._now += seconds
 
+    def run_in_executor(self, *_: Any) -> Any:
+        """Refused: while a thread works, any length of virtual time would pass."""
+        raise RuntimeError("a thread has no part in virtual time")
+
 
 class _Jumping(selectors.DefaultSelector):
     def __init__(self, loop: VirtualLoop) -> None:
