@@ -49,6 +49,7 @@ async def test_what_envoy_rejects_is_known_and_traffic_goes_on(tmp_path, delta):
 
 
 @both
+@pytest.mark.usefixtures("patient")
 async def test_a_route_moves_to_another_cluster_and_the_first_leaves_without_a_failed_request(tmp_path, delta):
     async with upstream() as port, serve() as serving:
         mesh = Mesh(port)
@@ -70,6 +71,7 @@ async def test_a_route_moves_to_another_cluster_and_the_first_leaves_without_a_f
 
 
 @both
+@pytest.mark.usefixtures("patient")
 async def test_a_route_to_a_new_cluster_fails_no_request(tmp_path, delta):
     async with upstream() as port, serve() as serving:
         mesh = Mesh(port)
@@ -87,6 +89,7 @@ async def test_a_route_to_a_new_cluster_fails_no_request(tmp_path, delta):
             assert set(statuses) == {200}
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_control_plane_that_comes_back_sends_only_what_differs(tmp_path):
     async with upstream() as port:
         mesh = Mesh(port)
