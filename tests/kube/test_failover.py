@@ -160,11 +160,13 @@ async def test_a_leader_killed_at_its_work_leaves_nothing_that_its_successor_mak
     await until(lambda: space.leaders() == {"istiod-a"})
     await until(space.is_kept, "first")
     first, roots = replicas.all["istiod-a"], await until(space.roots)
+    await until(first.is_ready)
     async with await asyncio.to_thread(machine, space, first, roots) as agent:
         await agent.subscribe(CLUSTER)
         await agent.read_acked(60)
         uid = await until(registered, space, "istiod-a")
         replicas.start("istiod-b", "istiod-c")
+        await until(replicas.all["istiod-b"].is_ready)
         reconnecting = await asyncio.to_thread(machine, space, replicas.all["istiod-b"], roots)
         before = await asyncio.to_thread(space.writes)
         for name in MANY:

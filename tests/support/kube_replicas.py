@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 
 from eventually import eventually_blocking
@@ -43,6 +44,13 @@ class Replica:
         said = re.compile(rf"{flag} listens on (\S+)\n")
         found = eventually_blocking(lambda: said.search(self.log.read_text()), 120, every=0.1)
         return str(found[1])
+
+    def is_ready(self) -> bool:
+        """Whether it serves proxies: what it listens on refuses them until it has read what it serves."""
+        try:
+            return bool(urllib.request.urlopen(f"http://{self.address('--httpAddr')}/ready", timeout=30).status == 200)
+        except OSError:
+            return False
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)
