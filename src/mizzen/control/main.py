@@ -349,7 +349,13 @@ async def run(options: Options, config: settings.Settings) -> None:
     _tell_build()
     async with contextlib.AsyncExitStack() as stack:
         opening = asyncio.ensure_future(keep_authority(options, config, stack))
-        _on_signals(opening.cancel)
+        stopping = asyncio.Event()
+
+        def stop() -> None:
+            stopping.set()
+            opening.cancel()
+
+        _on_signals(stop)
         try:
             kept_authority = await opening
         except asyncio.CancelledError:
@@ -360,6 +366,8 @@ async def run(options: Options, config: settings.Settings) -> None:
             return
         control_plane = ControlPlane(options, config, kept_authority=kept_authority)
         _on_signals(control_plane.stop)
+        if stopping.is_set():
+            control_plane.stop()  # The signal came when all was open.
         await control_plane.run()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import pathlib
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import adsclient
@@ -21,6 +22,7 @@ from mizzen import protos, settings
 from mizzen.ca import certificates
 from mizzen.compile.resource import CLUSTER, SECRET
 from mizzen.compile.security.tokens import KEY_SET
+from mizzen.control.main import run
 from mizzen.errors import MizzenError, SourceError
 from mizzen.sources.batches import Batch
 
@@ -280,6 +282,23 @@ async def test_stop_ends_streams_and_frees_every_port(tmp_path: pathlib.Path) ->
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_signal_at_any_step_of_the_start_ends_it(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    (tmp_path / "config").mkdir()
+    handlers: list[Callable[[], object]] = []
+    monkeypatch.setattr(
+        asyncio.get_running_loop(), "add_signal_handler", lambda _number, handler: handlers.append(handler)
+    )
+    running = asyncio.ensure_future(run(options_for(tmp_path, token_keys=()), FAST))
+    for _ in range(1 + steps):
+        await asyncio.sleep(0)
+    handlers[-1]()
+    async with asyncio.timeout(60):
+        await running
 
 
 async def test_restart_keeps_root_and_ports_of_trust(tmp_path: pathlib.Path) -> None:
