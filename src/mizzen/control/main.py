@@ -356,18 +356,18 @@ async def run(options: Options, config: settings.Settings) -> None:
             opening.cancel()
 
         _on_signals(stop)
+        kept_authority: KeptAuthority | None = None
         try:
             kept_authority = await opening
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if not stopping.is_set() or (task is not None and task.cancelling()):
                 raise  # Not by a signal.
-            _log.info("stopped before there was an authority")
+        if stopping.is_set():
+            _log.info("stopped before there was a control plane")
             return
         control_plane = ControlPlane(options, config, kept_authority=kept_authority)
         _on_signals(control_plane.stop)
-        if stopping.is_set():
-            control_plane.stop()  # The signal came when all was open.
         await control_plane.run()
 
 
