@@ -12,18 +12,15 @@ from control_planes import Plane, control_plane
 from kube_accounts import installed
 from kube_bed import Answer, Bed
 from kube_objects import path_of, service
+from kube_replicas import leases_of
 
 from mizzen.api.meta import Key
 from mizzen.compile.resource import CLUSTER
-from mizzen.control.election import lease_name
-from mizzen.control.writers import ADDRESS_ELECTION, DEPLOYMENT_ELECTION, ROOTS_ELECTION, STATUS_ELECTION
 from mizzen.incremental import Engine
 from mizzen.sources.kube.access import from_kubeconfig
 
 CLIENTS = 200
 ABSENT_SECONDS = 60.0
-LEASES = (lease_name(STATUS_ELECTION, ""), lease_name(DEPLOYMENT_ELECTION, ""), ADDRESS_ELECTION, ROOTS_ELECTION)
-"""Of those who write, and for that ask the engine."""
 
 
 def cluster(namespace: str, name: str, port: int = 80) -> str:
@@ -113,7 +110,9 @@ async def test_a_status_that_is_written_costs_nothing(bed, namespace, tmp_path):
     await apply(bed, document, "services")
     async with serving(bed, tmp_path) as plane, connected(plane, 1) as (client,):
         engine, kube = plane.control_plane.engine, plane.control_plane.cluster.source
-        await waiting.eventually(lambda: plane.leads(*LEASES), 120, every=0.2)
+        await waiting.eventually(
+            lambda: plane.leads(*leases_of("")), 120, every=0.2
+        )  # Who writes asks the engine, too.
         runs = await settled_runs(engine)
         condition = {"type": "Ready", "status": "True", "reason": "r", "message": ""}
         body = {"status": {"conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}

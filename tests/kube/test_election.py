@@ -3,7 +3,6 @@
 import pathlib
 import signal
 import time
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -92,13 +91,9 @@ def routes(bed: Bed, namespace: str) -> Routes:
 
 def until_idle(leader: Replica) -> None:
     """Wait until a replica that has written a status has nothing more to compare or write."""
-    page = f"http://{leader.address('--monitoringAddr')}/metrics"
-
-    def is_idle() -> bool:
-        with urllib.request.urlopen(page, timeout=60) as answer:
-            return b"\nmizzen_status_waiting 0" in answer.read()
-
-    eventually_blocking(is_idle, 120, every=0.2)
+    eventually_blocking(
+        lambda: "\nmizzen_status_waiting 0" in leader.read("--monitoringAddr", "/metrics"), 120, every=0.2
+    )
 
 
 def test_a_killed_leader_is_succeeded_and_each_status_is_written_once(replicas, routes):

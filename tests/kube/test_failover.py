@@ -15,11 +15,11 @@ from eventually import eventually_blocking
 from kube_accounts import make_account, token
 from kube_bed import Answer, Bed
 from kube_objects import path_of, service
-from kube_replicas import LEASES, Replica, Replicas
+from kube_replicas import LEASES, Replica, Replicas, leases_of
 
 from mizzen.compile.resource import CLUSTER
 from mizzen.control.election import lease_name
-from mizzen.control.writers import ADDRESS_ELECTION, DEPLOYMENT_ELECTION, ROOTS_ELECTION, STATUS_ELECTION
+from mizzen.control.writers import STATUS_ELECTION
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("mesh_kinds")]
 
@@ -107,9 +107,8 @@ class Space:
     def leaders(self) -> set[str]:
         """Who holds the Leases of all that is written."""
         found = {one["metadata"]["name"]: one["spec"] for one in self.bed.call("GET", LEASES)["items"]}
-        of_revision = (lease_name(name, self.revision) for name in (STATUS_ELECTION, DEPLOYMENT_ELECTION))
-        leases = (*of_revision, ADDRESS_ELECTION, ROOTS_ELECTION)
-        return {found.get(name, {}).get("holderIdentity", "").partition("_")[0] for name in leases}
+        names = leases_of(self.revision)
+        return {found.get(name, {}).get("holderIdentity", "").partition("_")[0] for name in names}
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import functools
 import json
 import pathlib
 import shutil
@@ -24,6 +25,7 @@ from machine_streams import addresses, say_health
 
 from mizzen import settings
 from mizzen.compile.resource import CLUSTER, ENDPOINT
+from mizzen.control import main
 from mizzen.control.options import Address
 from mizzen.control.peer_records import PeerRecords
 from mizzen.sources.kube.access import from_kubeconfig
@@ -153,7 +155,7 @@ async def test_a_machine_joins_serves_when_it_is_healthy_comes_back_by_certifica
     bed, shop, network, tmp_path, monkeypatch
 ):
     # A certificate waits two seconds for its machine's entry; an Envoy here may take longer until it registers it.
-    monkeypatch.setattr(PeerRecords.__init__, "__defaults__", (30.0,))
+    monkeypatch.setattr(main, "PeerRecords", functools.partial(PeerRecords, patience=30.0))
     probe = {"exec": {"command": ["test", "-e", "healthy"]}, "periodSeconds": 1}
     document = group(shop, probe=probe)
     await asyncio.to_thread(bed.apply, path_of(document, "workloadgroups"), document)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 import traffic_mesh
+import whole_files
 from eventually import eventually_blocking
 from local_mesh import LocalMesh, running
 from plugged_authority import make_node, revoke, write_authority
@@ -56,9 +57,7 @@ class Mesh:
 
     def write(self, pem: bytes) -> None:
         """As a whole: a file that is written in place is empty first, and says then that nothing is revoked."""
-        partial = self.authority / ".partial"
-        partial.write_bytes(pem)
-        partial.rename(self.authority / "ca-crl.pem")
+        whole_files.put(self.authority / "ca-crl.pem", pem)
 
     def put_in_force(self, pem: bytes) -> None:
         """Write the file, and wait until every Envoy has it."""

@@ -16,6 +16,7 @@ from mizzen.xds.discovery import Discovery
 from mizzen.xds.generator import EngineGenerator
 from mizzen.xds.identity import Authenticator, Credentials
 from mizzen.xds.server import Server
+from mizzen.xds.status import Connection
 
 QUIET = 0.03
 """Seconds of debounce."""
@@ -42,6 +43,10 @@ class Serving:
     def target(self) -> str:
         """Address of the first port."""
         return f"127.0.0.1:{self.port}"
+
+    def sent(self, type_url: str) -> list[Connection]:
+        """The connections that have been sent something of the type, whether or not they read it."""
+        return [one for one in self.discovery.connections if one.sent(type_url)]
 
     def set(self, type_url: str, name: str, content: str = "") -> None:
         """Feed a resource as a source would."""

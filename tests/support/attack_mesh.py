@@ -21,6 +21,7 @@ import attack_policies
 import attack_wire
 import traffic_app
 import traffic_calls
+import whole_files
 from attack_material import FETCHED, Keyring, Stamp
 from eventually import eventually_blocking
 from local_mesh import LocalMesh
@@ -103,9 +104,7 @@ class AttackMesh:
 
     def write(self, file: str, text: str) -> None:
         """Replaces a file as a whole, as editors do, and waits for nothing."""
-        partial = self.local.manifests / f".{file}.partial"
-        partial.write_text(text)
-        partial.rename(self.local.manifests / f"{file}.yaml")
+        whole_files.put(self.local.manifests / f"{file}.yaml", text)
 
     def _wait_for(self, marker: str) -> None:
         end = time.monotonic() + _IN_FORCE_SECONDS

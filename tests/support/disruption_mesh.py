@@ -17,6 +17,7 @@ from typing import Any
 
 import disruption_app
 import msgspec
+import whole_files
 from eventually import eventually_blocking
 from local_mesh import LocalMesh
 
@@ -104,9 +105,7 @@ def write(folder: pathlib.Path, files: Mapping[str, str], number: int) -> None:
     for name, text in {**files, "marker": marker(number)}.items():
         path = folder / f"{name}.yaml"
         if not path.exists() or path.read_text() != text:
-            partial = folder / f".{name}.partial"
-            partial.write_text(text)
-            partial.rename(path)
+            whole_files.put(path, text)
 
 
 def lay_program(folder: pathlib.Path) -> None:

@@ -1,5 +1,6 @@
 """Control planes as processes of their own over one API server: replicas that can be stopped, frozen and killed."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -13,8 +14,17 @@ from eventually import eventually_blocking
 from kube_accounts import installed
 from kube_bed import Answer, Bed
 
+from mizzen.control.election import lease_name
+from mizzen.control.writers import ADDRESS_ELECTION, DEPLOYMENT_ELECTION, ROOTS_ELECTION, STATUS_ELECTION
+
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases"
 _ADDRESSES = ("grpcAddr", "secureGRPCAddr", "mutualGRPCAddr", "monitoringAddr", "httpAddr")
+
+
+def leases_of(revision: str) -> tuple[str, ...]:
+    """The Leases of all who write for a revision."""
+    own = (lease_name(STATUS_ELECTION, revision), lease_name(DEPLOYMENT_ELECTION, revision))
+    return (*own, ADDRESS_ELECTION, ROOTS_ELECTION)
 
 
 class Replica:
@@ -45,12 +55,17 @@ class Replica:
         found = eventually_blocking(lambda: said.search(self.log.read_text()), 120, every=0.1)
         return str(found[1])
 
+    def read(self, flag: str, path: str) -> str:
+        """What it answers there; raises OSError when it does not, or says that something is wrong."""
+        with urllib.request.urlopen(f"http://{self.address(flag)}{path}", timeout=60) as answer:
+            return str(answer.read().decode())
+
     def is_ready(self) -> bool:
         """Whether it serves proxies: what it listens on refuses them until it has read what it serves."""
-        try:
-            return bool(urllib.request.urlopen(f"http://{self.address('--httpAddr')}/ready", timeout=30).status == 200)
-        except OSError:
-            return False
+        with contextlib.suppress(OSError):
+            self.read("--httpAddr", "/ready")
+            return True
+        return False
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+import whole_files
 from eventually import eventually_blocking
 
 from mizzen.errors import MizzenError
@@ -127,9 +128,7 @@ class LocalMesh:
         path = self.manifests / file
         text = path.read_text()
         assert before in text, f"{file} does not hold {before!r}"
-        partial = path.with_suffix(".new")
-        partial.write_text(text.replace(before, after))
-        partial.rename(path)
+        whole_files.put(path, text.replace(before, after))
 
     def kill(self) -> None:
         """kill -9 of the process that the user started."""

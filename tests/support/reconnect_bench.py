@@ -19,6 +19,7 @@ import acceptance_control
 import golden
 import reconnect_envoys
 import reconnect_mesh
+import whole_files
 from ads_server import Serving, serve_generator
 from control_planes import HOST
 from eventually import eventually
@@ -188,8 +189,7 @@ class Process:
 
     async def change(self, state: State) -> None:
         (self._folder / "config").mkdir(exist_ok=True)
-        (self._folder / "partial").write_text(state.manifests)
-        (self._folder / "partial").rename(self._folder / "config" / "mesh.yaml")
+        whole_files.put(self._folder / "config" / "mesh.yaml", state.manifests)
         self.state = state
 
     def launch(

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import whole_files
 import yaml
 from cryptography import x509
 from eventually import eventually_blocking
@@ -179,9 +180,7 @@ class Credential:
             "type": "kubernetes.io/tls",
             "stringData": {"tls.crt": certificate, "tls.key": key},
         }
-        partial = self._path.with_suffix(".new")
-        partial.write_text(yaml.safe_dump(document))
-        partial.rename(self._path)
+        whole_files.put(self._path, yaml.safe_dump(document))
         return x509.load_pem_x509_certificate(certificate.encode()).serial_number
 
 
@@ -257,7 +256,8 @@ class Load:
     """Every kind of caller at work."""
 
     def __init__(self, mesh: LocalMesh, authority: Authority) -> None:
-        ways = ((published(mesh, 80), None), (published(mesh, 443), ssl.create_default_context(cadata=authority.pem)))
+        (plain,), (secure,) = (mesh.published("ingress", port) for port in (80, 443))
+        ways = ((plain, None), (secure, ssl.create_default_context(cadata=authority.pem)))
         for way in ways:
             eventually_blocking(lambda way=way: Caller(*way, keeps=False).is_answered())
         self.kept = [Caller(*way, keeps=True) for way in ways]
@@ -293,10 +293,6 @@ class Load:
             self._over.set()
             for thread in threads:
                 thread.join(30)
-
-
-def published(mesh: LocalMesh, port: int) -> str:
-    return next(item.address for item in mesh.state.published if item.port == port)
 
 
 def _secret(pod: runtime.Pod, name: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 import traffic_app
 import traffic_calls
 import traffic_wasm
+import whole_files
 from eventually import eventually_blocking
 from local_mesh import LocalMesh
 from traffic_certificates import ROOT
@@ -310,9 +311,7 @@ class TrafficMesh:
         documents = [document for text in manifests for document in complete(self._with_addresses(text))]
         number = self._revisions[file] = self._revisions.get(file, 0) + 1
         text = render([*documents, *build_revision(file, number)])
-        partial = self.local.manifests / f".{file}.partial"
-        partial.write_text(text)
-        partial.rename(self.local.manifests / f"{file}.yaml")
+        whole_files.put(self.local.manifests / f"{file}.yaml", text)
         host = f"r{number}.{file}.in-force"
         self._wait_for(host)
 

@@ -5,7 +5,7 @@ import gc
 
 import faults
 import pytest
-from ads_server import QUIET, Serving, serve
+from ads_server import QUIET, serve
 from adsclient import Client, node
 from eventually import eventually
 
@@ -15,7 +15,6 @@ from mizzen.observe import REGISTRY
 from mizzen.settings import Push, Settings, Xds
 from mizzen.xds import kinds, metrics
 from mizzen.xds.server import Server
-from mizzen.xds.status import Connection
 from mizzen.xds.watch import State
 
 MESH = [
@@ -36,11 +35,6 @@ async def converse(client: Client) -> None:
     for type_url, names in ((CLUSTER, ()), (ENDPOINT, ("a", "b")), (LISTENER, ()), (ROUTE, ("r",))):
         await client.subscribe(type_url, *names)
         await client.read_acked()
-
-
-def sent(serving: Serving, type_url: str) -> list[Connection]:
-    """The connections that have been sent something of the type, whether or not they read it."""
-    return [one for one in serving.discovery.connections if one.sent(type_url)]
 
 
 # -- what is said -----------------------------------------------------------------------------------------------------
@@ -245,7 +239,7 @@ async def test_a_client_that_does_not_read_holds_up_nobody():
         stuck.options = (*stuck.options, *window)
         async with stuck, Client(serving.target, node=node("quick")) as quick:
             await stuck.subscribe(CLUSTER)
-            await eventually(lambda: sent(serving, CLUSTER))
+            await eventually(lambda: serving.sent(CLUSTER))
             await quick.subscribe(CLUSTER)
             assert len((await quick.read_acked()).names) == 40
             for content in "yz":
@@ -266,7 +260,7 @@ async def test_a_client_that_goes_away_in_the_middle_of_a_response_leaves_nothin
         for number in range(5):
             async with Client(serving.target, node=node(f"app-{number}"), reads=False) as client:
                 await client.subscribe(CLUSTER)
-                await eventually(lambda: sent(serving, CLUSTER))
+                await eventually(lambda: serving.sent(CLUSTER))
                 pushes = serving.discovery.pusher.count
                 serving.set(CLUSTER, "c0", str(number))
                 await eventually(lambda pushes=pushes: serving.discovery.pusher.count > pushes)
@@ -451,7 +445,7 @@ async def test_a_stream_that_is_ended_in_the_middle_of_its_first_response_ends_a
         slow = Client(serving.target, reads=False)
         await slow.__aenter__()
         await slow.subscribe(LISTENER)
-        await eventually(lambda: sent(serving, LISTENER))
+        await eventually(lambda: serving.sent(LISTENER))
         serving.discovery.connections.close()
         await eventually(lambda: not len(serving.discovery.connections))
         slow.start_reading()

@@ -106,7 +106,7 @@ async def test_what_a_client_that_does_not_read_has_missed_is_one_response():
         stuck.options = (*stuck.options, *window)
         async with stuck, Client(serving.target, node=node("quick")) as quick:
             await stuck.subscribe(CLUSTER)
-            await eventually(lambda: [one for one in serving.discovery.connections if one.sent(CLUSTER)])
+            await eventually(lambda: serving.sent(CLUSTER))
             await quick.subscribe(CLUSTER)
             await quick.read_acked()
             for number in range(100):

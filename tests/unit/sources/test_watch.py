@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+import whole_files
 from eventually import eventually
 
 from mizzen.api.meta import Key
@@ -22,13 +23,6 @@ FAST = Timing(look_every=0.3, poll_every=0.05)
 
 def service(name: str = "cart", port: object = 80) -> str:
     return f"apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\nspec:\n  ports:\n  - port: {port}\n"
-
-
-def put(path: pathlib.Path, text: str) -> None:
-    """Write a file that nobody sees half of, however long the writer is held up."""
-    part = path.with_name(f".{path.name}")
-    part.write_text(text)
-    os.replace(part, path)
 
 
 class Watch:
@@ -76,7 +70,7 @@ async def test_later_batches_are_differences(tmp_path: pathlib.Path) -> None:
     # No look comes by itself in time.
     async with watching(tmp_path, timing=Timing(look_every=600.0)) as watch:
         await watch.next()
-        put(tmp_path / "a.yaml", service(port=81) + "---\n" + service("front"))
+        whole_files.put(tmp_path / "a.yaml", service(port=81) + "---\n" + service("front"))
         batch = await watch.next()
         assert set(batch.sets) == {CART}
         (tmp_path / "a.yaml").unlink()
@@ -160,7 +154,7 @@ async def test_broken_file_gives_a_batch_with_its_finding_only(tmp_path: pathlib
     (tmp_path / "a.yaml").write_text(service())
     async with watching(tmp_path) as watch:
         await watch.next()
-        put(tmp_path / "a.yaml", service(port="eighty"))
+        whole_files.put(tmp_path / "a.yaml", service(port="eighty"))
         batch = await watch.next()
         assert (batch.sets, batch.removes) == ({}, ())
         assert [problem.code for _, problem in batch.findings] == ["invalid-field", "stale"]
