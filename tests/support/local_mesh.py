@@ -137,9 +137,11 @@ class LocalMesh:
         self.process.wait(60)
 
     def stop(self, number: int = signal.SIGTERM, seconds: float = 90.0) -> int:
-        """Asks it to end and returns its exit code."""
+        """Asks it to end and returns its exit code; what its pods printed stays beside its own output."""
         if self.process is None:
             return 0
+        with contextlib.suppress(OSError):
+            shutil.copytree(self.layout.logs, self.output.with_suffix(".logs"), dirs_exist_ok=True)
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:

@@ -29,6 +29,8 @@ LARGEST_LOG_BYTES = 64 * 1024 * 1024
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 10.0
 _HEALTHY_SECONDS = 10.0
+_LAST_BYTES = 4096
+_LONGEST_LINE = 300
 _BIND_RESOLV_CONF = 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
 
 
@@ -88,7 +90,8 @@ class Process:
     """The processes whose exit codes somebody will ask for."""
 
     def __init__(self, command: Command) -> None:
-        self._popen = _start(command)
+        self._log = command.log
+        self._popen, self._log_start = _start(command)
         self.awaited.add(self._popen.pid)
         self._watch = os.pidfd_open(self._popen.pid)
         self.started = time.monotonic()
@@ -120,6 +123,18 @@ class Process:
                 os.close(watch)
         return self._popen.wait()
 
+    def last_line(self) -> str:
+        """What it printed last, and no line of an earlier process in the same log; shortened where it is long."""
+        try:
+            with self._log.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                own = self._log_start if self._log_start <= size else 0  # `trim_log` began it anew
+                log.seek(max(own, size - _LAST_BYTES))
+                lines = log.read().decode(errors="replace").split("\n")
+        except OSError:
+            return ""
+        return next((line.strip()[:_LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
+
     def signal(self, number: int) -> None:
         """Signals the process alone; one that has ended is left in peace."""
         with contextlib.suppress(ProcessLookupError):
@@ -145,12 +160,14 @@ class Process:
         os.close(self._watch)
 
 
-def _start(command: Command) -> subprocess.Popen[bytes]:
+def _start(command: Command) -> tuple[subprocess.Popen[bytes], int]:
+    """The process, and where in the log its own words begin."""
     argv = build_argv(command)
     log = open_log(command)
     try:
+        begin = os.fstat(log).st_size
         with namespaces.inside(command.namespace):
-            return subprocess.Popen(
+            opened = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -159,6 +176,7 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
                 env=dict(command.environ),
                 start_new_session=True,
             )
+        return opened, begin
     except OSError as error:
         raise LocalError(f"cannot start {command.argv[0]}: {error.strerror}: {error.filename}") from error
     finally:
@@ -247,7 +265,7 @@ class Supervisor:
             await process.wait()
             process.close()
             self.process = None
-        self.failure = describe_exit(code)
+        self.failure = describe_exit(code, process.last_line())
         self._changed()
         return code, time.monotonic() - process.started
 
@@ -258,11 +276,11 @@ class Supervisor:
             await self.process.stop(grace)
 
 
-def describe_exit(code: int) -> str:
-    """An exit code in words."""
+def describe_exit(code: int, last_line: str = "") -> str:
+    """An exit code in words; a program that ends by itself, and not well, has mostly said why in its last line."""
     if code < 0:
         try:
             return f"killed by {signal.Signals(-code).name}"
         except ValueError:
             return f"killed by signal {-code}"
-    return f"exited with code {code}"
+    return f"exited with code {code} ({last_line})" if code and last_line else f"exited with code {code}"

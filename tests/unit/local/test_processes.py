@@ -121,6 +121,34 @@ async def test_a_command_that_cannot_be_built_is_tried_again(tmp_path):
     assert supervisor.failure == "killed by SIGTERM"
 
 
+async def test_a_program_that_gave_up_has_said_why_in_its_last_line(tmp_path):
+    """Of what an earlier one said in the same log, nothing is taken for its own words."""
+    said = ["echo starting; echo 'no such port' >&2; echo; exit 3", "exit 4", "echo well"]
+    heard: list[str] = []
+
+    async def build() -> Command:
+        return command(tmp_path, "sh", "-c", said[len(heard)])
+
+    supervisor = Supervisor(build, lambda: None, lambda code: code != 0, heard.append)
+    await supervisor.run()
+    assert heard == ["exited with code 3 (no such port)", "exited with code 4"]
+    assert supervisor.failure == "exited with code 0"
+
+
+async def test_the_last_line_is_the_process_s_own_and_never_long(tmp_path):
+    """A log that is begun anew while it runs holds nothing but its own words."""
+    log = tmp_path / "log"
+    log.write_text("of an earlier one\n")
+    process = Process(command(tmp_path, "sh", "-c", "exit 1"))
+    await process.wait()
+    process.close()
+    assert process.last_line() == ""
+    log.write_text("short\n")
+    assert process.last_line() == "short"
+    log.write_text("0" * 9999)
+    assert process.last_line() == "0" * 300
+
+
 async def test_a_program_that_may_end_is_not_started_again(tmp_path):
     async def build() -> Command:
         return command(tmp_path, "true")
