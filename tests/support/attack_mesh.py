@@ -29,6 +29,7 @@ from traffic_manifests import render
 from traffic_programs import Program
 
 from mizzen.ca import store, tokens
+from mizzen.errors import LocalError
 from mizzen.local import observer, runtime
 
 _IN_FORCE_SECONDS = 90.0
@@ -108,9 +109,17 @@ class AttackMesh:
 
     def _wait_for(self, marker: str) -> None:
         end = time.monotonic() + _IN_FORCE_SECONDS
-        while behind := [pod.name for pod in self.local.proxies() if not has_policy(pod, marker)]:
+        while behind := [pod.name for pod in self.local.proxies() if not _is_settled(pod, marker)]:
             assert time.monotonic() < end, f"{marker} is not in force at {behind}: {self.local.text[-4000:]}"
             time.sleep(0.2)
+
+
+def _is_settled(pod: runtime.Pod, marker: str) -> bool:
+    """Not while an Envoy says nothing, as when it is started again."""
+    try:
+        return has_policy(pod, marker)
+    except LocalError:
+        return False
 
 
 def has_policy(pod: runtime.Pod, name: str) -> bool:

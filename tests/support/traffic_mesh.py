@@ -27,6 +27,7 @@ from traffic_gateway_api import PARENT, build_door
 from traffic_manifests import complete, fill, render
 from traffic_programs import Program, Programs
 
+from mizzen.errors import LocalError
 from mizzen.local import observer, runtime
 
 _IN_FORCE_SECONDS = 120.0
@@ -323,12 +324,18 @@ class TrafficMesh:
     def _wait_for(self, host: str) -> None:
         end = time.monotonic() + _IN_FORCE_SECONDS
         while behind := self.behind(host):
-            assert time.monotonic() < end, f"{host} is not in force at {behind}: {self.problems()}"
+            assert time.monotonic() < end, f"{host} is not in force at {behind}: {self.problems()}\n{self.local.text}"
             time.sleep(0.1)
 
     def behind(self, host: str) -> list[str]:
-        """The Envoys that do not have that revision yet."""
-        return [pod.name for pod in self.local.proxies() if not self._has_revision(pod, host) or is_warming(pod)]
+        """The Envoys that do not have that revision yet, or that say nothing, as while they are started again."""
+        return [pod.name for pod in self.local.proxies() if not self._is_settled(pod, host)]
+
+    def _is_settled(self, pod: runtime.Pod, host: str) -> bool:
+        try:
+            return self._has_revision(pod, host) and not is_warming(pod)
+        except LocalError:
+            return False
 
     def _has_revision(self, pod: runtime.Pod, host: str) -> bool:
         if pod.name != "asker" and (not self._on_demand or _is_gateway(pod)):
