@@ -25,5 +25,5 @@ def decode(pem: bytes, what: str) -> tuple[x509.CertificateRevocationList, ...]:
     try:
         pem.decode()
         return tuple(x509.load_pem_x509_crl(block) for block in blocks)
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
         raise AuthorityError(f"{what} holds a CRL that cannot be read") from error

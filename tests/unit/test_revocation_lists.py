@@ -1,5 +1,6 @@
 """CRLs as PEM: all of a text or nothing of it."""
 
+import odd_pems
 import pytest
 from plugged_authority import make_node, revoke
 
@@ -30,6 +31,7 @@ def test_an_empty_text_holds_none():
         pytest.param(ONE.pem, id="a certificate"),
         pytest.param(PEM.replace(b"\nMI", b"\nAA"), id="broken within"),
         pytest.param(PEM + b"\xff", id="no UTF-8"),
+        pytest.param(odd_pems.revocations_of_version_8(PEM), id="another version"),
     ],
 )
 def test_what_is_not_whole_is_refused_under_its_name(pem: bytes):

@@ -41,10 +41,10 @@ def make_open_folder(path: Path) -> None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """The content, or None where there is no such file or it may not be read."""
+    """The content, or None where there is no such file, none can have that name, or it may not be read."""
     try:
         return path.read_bytes()
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

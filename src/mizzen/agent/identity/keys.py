@@ -19,6 +19,12 @@ from mizzen.observe import Secret
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
+_UNREADABLE = (
+    *(ValueError, TypeError, UnsupportedAlgorithm),
+    *(x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+)
+"""What the parser of certificates and keys says, some of it only when a part is asked for."""
+
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """A key with the certificates that vouch for it, and the roots that came along."""
@@ -90,10 +96,10 @@ def load_identity(
         leaf = x509.load_pem_x509_certificates(chain_pem)[0]
         x509.load_pem_x509_certificates(roots_pem)
         key = serialization.load_pem_private_key(key_pem.reveal(), password=None)
-        uris = _uris(leaf)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as bad:
+        uris, public = _uris(leaf), leaf.public_key()
+    except _UNREADABLE as bad:
         raise AuthorityError(f"unreadable certificate or key: {bad}") from bad
-    if key.public_key() != leaf.public_key():
+    if key.public_key() != public:
         raise AuthorityError("the certificate belongs to another key")
     if spiffe_id and spiffe_id not in uris:
         raise AuthorityError(f"the certificate is for {', '.join(uris) or 'nobody'}, not for {spiffe_id}")
@@ -128,7 +134,7 @@ def parse_certificates(bundle: bytes) -> list[x509.Certificate]:
     """The certificates of a PEM bundle; none where it is not one."""
     try:
         return x509.load_pem_x509_certificates(bundle)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return []
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 
+import odd_pems
 import pytest
 import tiny_control
 from cryptography import x509
@@ -20,6 +21,10 @@ NOW = datetime.datetime.now(datetime.UTC)
 def issue(key, spiffe_id: str = FRONT, seconds: float = 600, root=ROOT) -> str:
     names = [x509.UniformResourceIdentifier(spiffe_id)]
     return tiny_control.pem(root.issue(key.public_key(), names, seconds)).decode()
+
+
+def double_an_extension(leaf: bytes) -> bytes:
+    return odd_pems.replace(leaf, "0603551d13", "0603551d11")
 
 
 def test_keys_are_of_the_kind_that_the_settings_name() -> None:
@@ -70,6 +75,16 @@ def test_answers_that_are_not_ours_are_refused() -> None:
             keys.parse_answer(key, FRONT, chain, NOW)
 
 
+@pytest.mark.parametrize(
+    "change", [odd_pems.of_version_8, odd_pems.of_unknown_curve, odd_pems.of_broken_key, double_an_extension]
+)
+def test_certificates_that_cannot_be_read_are_refused(change) -> None:
+    key = keys.generate_key(settings.Agent())
+    leaf = change(issue(key).encode()).decode()
+    with pytest.raises(AuthorityError, match="unreadable"):
+        keys.parse_answer(key, FRONT, [leaf, ROOT.pem.decode()], NOW)
+
+
 def test_identity_without_names_is_for_nobody() -> None:
     key = keys.generate_key(settings.Agent())
     leaf = tiny_control.pem(ROOT.issue(key.public_key(), [], 600))
@@ -92,3 +107,4 @@ def test_roots_merge_once_each_in_order_of_appearance() -> None:
     first, second = tiny_control.Root("a").pem, tiny_control.Root("b").pem
     assert keys.merge_roots([second, b"rubbish", first + second, b""]) == second + first
     assert keys.merge_roots([b"rubbish"]) == b""
+    assert keys.merge_roots([odd_pems.of_version_8(first), second]) == second

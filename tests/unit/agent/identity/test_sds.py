@@ -8,6 +8,7 @@ import logging
 import faults
 import grpc
 import grpc.aio
+import odd_pems
 import pytest
 import tiny_control
 from adsclient import CHANNEL_OPTIONS
@@ -178,6 +179,23 @@ async def test_secrets_in_files_follow_them_and_hold_nothing_but_certificates(sh
         assert secret.name == name
         assert secret.tls_certificate.certificate_chain.inline_bytes == root.pem
         assert secret.tls_certificate.private_key.inline_bytes == key.read_bytes()
+        call.cancel()
+
+
+async def test_files_that_cannot_be_read_as_certificates_or_at_all_end_nothing(short_path) -> None:
+    root = tiny_control.Root()
+    odd, good = short_path / "odd.pem", short_path / "good.pem"
+    odd.write_bytes(odd_pems.of_version_8(root.pem))
+    good.write_bytes(root.pem)
+    names = ["file-root:/a\0b", f"file-root:/{'x' * 300}", f"file-root:{odd}", f"file-root:{short_path}"]
+    async with serving(short_path, sds.Secrets()) as channel, asyncio.timeout(60):
+        call = channel.stream_stream(f"/{sds.SERVICE}/StreamSecrets")()
+        await call.write(ask(*names))
+        await asyncio.sleep(0.1)
+        await call.write(ask(*names, f"file-root:{good}"))
+        assert contents(await call.read()) == {f"file-root:{good}": root.pem}
+        odd.write_bytes(root.pem)
+        assert set(contents(await call.read())) == {f"file-root:{good}", f"file-root:{odd}"}
         call.cancel()
 
 
