@@ -87,7 +87,7 @@ def decode(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
         return ()
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
-    except ValueError as error:
+    except (ValueError, x509.InvalidVersion) as error:
         raise AuthorityError(f"{what} holds no readable PEM certificate") from error
 
 
@@ -274,7 +274,7 @@ def check_request(pem: str) -> Request:
         key = request.public_key()
         proved = request.is_signature_valid
         has_common_name = bool(request.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
-    except (ValueError, UnsupportedAlgorithm, InvalidSignature) as error:
+    except (ValueError, UnsupportedAlgorithm, InvalidSignature, x509.InvalidVersion) as error:
         raise AuthorityError("the certificate request does not parse") from error
     if not proved:
         raise AuthorityError("the certificate request's signature does not verify")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import odd_pems
 import pytest
 from certificate_requests import make_request, verify_chain
 from cryptography import x509
@@ -133,6 +134,17 @@ def test_request_with_a_weak_or_odd_key_is_refused(key, reason: str) -> None:
 def test_text_that_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(AuthorityError, match="request"):
         certificates.check_request(text)
+
+
+def test_request_of_another_version_is_refused() -> None:
+    request = make_request(ec.generate_private_key(ec.SECP256R1())).encode()
+    with pytest.raises(AuthorityError, match="request"):
+        certificates.check_request(odd_pems.replace(request, "020100", "020107").decode())
+
+
+def test_certificate_of_another_version_is_not_readable() -> None:
+    with pytest.raises(AuthorityError, match="file holds no readable PEM"):
+        certificates.decode(odd_pems.of_version_8(certificates.encode(ROOT.certificate)), "file")
 
 
 def test_signer_finds_its_way_to_the_root() -> None:

@@ -98,7 +98,7 @@ def _describe(row: SecretRow, pem: bytes, now: datetime.datetime) -> SecretRow:
     first, end, _ = pem.partition(_PEM_END)
     try:
         certificate = x509.load_pem_x509_certificate(first + end)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return row
     start, stop = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return msgspec.structs.replace(

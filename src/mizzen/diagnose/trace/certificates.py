@@ -70,7 +70,7 @@ def load(pem: bytes) -> list[x509.Certificate]:
         return []
     try:
         return x509.load_pem_x509_certificates(pem)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return []
 
 

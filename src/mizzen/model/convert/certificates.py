@@ -44,15 +44,15 @@ def pair_fault(chain: bytes, private: bytes) -> str | None:
     if b"-----BEGIN" not in private:
         return "failed to find any PEM data in key input"
     try:
-        certificate = x509.load_pem_x509_certificates(chain)[0]
-    except ValueError:
+        certified = x509.load_pem_x509_certificates(chain)[0].public_key()
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         return "failed to parse certificate"
     try:
         own = serialization.load_pem_private_key(private, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return "failed to parse private key"
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    if certificate.public_key().public_bytes(*form) != own.public_key().public_bytes(*form):
+    if certified.public_bytes(*form) != own.public_key().public_bytes(*form):
         return "private key does not match public key"
     return None
 
@@ -76,7 +76,7 @@ def roots_fault(text: bytes) -> str | None:
 
     try:
         x509.load_pem_x509_certificates(text)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return "the certificate is malformed"
     return None
 
@@ -87,7 +87,7 @@ def revocations_fault(text: bytes) -> str | None:
 
     try:
         x509.load_pem_x509_crl(text)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return "the list of revoked certificates is malformed"
     return None
 
