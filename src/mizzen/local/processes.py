@@ -110,8 +110,8 @@ class Process:
         return self.pid
 
     async def wait(self) -> int:
-        """The exit code, once it has ended; minus the signal's number if one ended it."""
-        if self._popen.poll() is None:
+        """The exit code, once it has ended, and its group with it; minus the signal's number if one ended it."""
+        if self._popen.returncode is None:
             loop = asyncio.get_running_loop()
             ended = asyncio.Event()
             watch = os.dup(self._watch)
@@ -121,6 +121,7 @@ class Process:
             finally:
                 loop.remove_reader(watch)
                 os.close(watch)
+            self.kill_group()
         return self._popen.wait()
 
     def last_line(self) -> str:
@@ -150,9 +151,13 @@ class Process:
         await self.wait()
 
     def kill_group(self) -> None:
-        """Kills the process and its descendants that did not leave its session."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        """Kills the process and its descendants that did not leave its session.
+
+        Once its exit code has been taken, its number may be another's.
+        """
+        if self._popen.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """After its end has been awaited."""

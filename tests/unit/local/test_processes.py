@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,6 +61,40 @@ async def test_stopping_kills_what_ignores_the_request_and_its_children(tmp_path
     assert await process.wait() == -9
     await eventually(lambda: "Z" in read(Path(f"/proc/{child}/stat"), "Z"))
     process.close()
+
+
+async def test_what_a_program_leaves_in_its_session_ends_with_it(tmp_path):
+    process = Process(command(tmp_path, "sh", "-c", "sleep 600 & echo $! > child"))
+    assert await process.wait() == 0
+    child = int(read(tmp_path / "child"))
+    await eventually(lambda: "Z" in read(Path(f"/proc/{child}/stat"), "Z"))
+    process.close()
+
+
+_NUMBER_USED_AGAIN = """
+import asyncio, os, pathlib, subprocess, sys
+from mizzen.local.processes import Command, Process
+
+async def main(folder):
+    process = Process(Command(argv=("true",), environ=dict(os.environ), directory=folder, log=folder / "log"))
+    await process.wait()
+    pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(process.pid - 1))
+    other = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
+    process.kill_group()
+    await process.stop(0)
+    other.communicate()
+    print(other.pid == process.pid, other.returncode)
+
+asyncio.run(main(pathlib.Path(sys.argv[1])))
+"""
+
+
+def test_an_ended_process_whose_number_is_another_s_now_kills_nobody(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("making a process namespace needs root")
+    own = ("unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", _NUMBER_USED_AGAIN, str(tmp_path))
+    done = subprocess.run(own, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True 0\n"
 
 
 async def test_the_host_sees_the_process_under_this_number(tmp_path):
