@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from claims import claim
+from eventually import eventually_blocking
 
 PROXY_UID = 1337
 _ROOM = f"""
@@ -67,19 +68,23 @@ class Process:
 
     @property
     def is_running(self) -> bool:
-        return self._process.poll() is None
+        """The exit code stays where it is: until it is taken, no other process or group can have the number."""
+        if self._process.returncode is not None:
+            return False
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def end(self, number: int = signal.SIGTERM, seconds: float = 60.0) -> int:
         """Send a signal and wait; the exit code."""
         if self.is_running:
-            self._process.send_signal(number)
-        return self._process.wait(seconds)
+            os.kill(self.pid, number)
+        eventually_blocking(lambda: not self.is_running, seconds=seconds)
+        return self.kill()
 
-    def kill(self) -> None:
-        """End it and its children."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+    def kill(self) -> int:
+        """End it and its children; the exit code."""
+        if self._process.returncode is None:
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
 
 
 class Pod:
