@@ -7,7 +7,6 @@ not ready, until the planner lets it go.
 
 import asyncio
 import contextlib
-import shutil
 from pathlib import Path
 
 from mizzen import observe
@@ -107,9 +106,10 @@ class Fleet:
         life = self._lives.pop(sandbox.key)
         life.cancel()
         await asyncio.wait([life])
+        # Only then may a pod of the same name, and so with the same folder, begin.
+        await sandbox.remove_files()
         del self._pods[sandbox.key]
         self._pool.give_back(sandbox.place)
-        await asyncio.to_thread(shutil.rmtree, sandbox.root, ignore_errors=True)
         self._world.changed()
 
     async def refresh_files(self) -> None:

@@ -1,6 +1,7 @@
 """The files of a pod's volumes."""
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from mizzen.api.kube.pods import Container, Volume
 from mizzen.api.meta import Key, ObjectMeta
 from mizzen.errors import LocalError
 from mizzen.local.pods import volumes
-from mizzen.local.pods.volumes import File
+from mizzen.local.pods.volumes import File, Folder
 
 OBJECTS = {
     Key("ConfigMap", "shop", "site"): ConfigMap(
@@ -92,12 +93,41 @@ def test_an_optional_source_that_is_not_there_is_empty():
 
 
 def test_files_are_laid_with_their_modes_and_replaced_whole(tmp_path):
+    folder = Folder(tmp_path / "pod")
     listed = [File("etc/a", b"1", 0o600), File("data", mode=None, shared=True), File("own", mode=None)]
-    volumes.write(listed, tmp_path, None)
-    first = (tmp_path / "etc/a").stat().st_ino
-    volumes.write([File("etc/a", b"2", 0o644)], tmp_path, None)
-    laid = tmp_path / "etc/a"
+    folder.lay(listed, None)
+    laid = folder.root / "etc/a"
+    first = laid.stat().st_ino
+    folder.lay([File("etc/a", b"2", 0o644)], None)
     assert (laid.read_bytes(), stat.S_IMODE(laid.stat().st_mode)) == (b"2", 0o644)
     assert laid.stat().st_ino != first
-    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("data", "own")] == [0o777, 0o700]
-    assert sorted(path.name for path in (tmp_path / "etc").iterdir()) == ["a"]
+    assert [stat.S_IMODE((folder.root / name).stat().st_mode) for name in ("data", "own")] == [0o777, 0o700]
+    assert sorted(path.name for path in laid.parent.iterdir()) == ["a"]
+
+
+def test_files_may_be_laid_twice_at_once(tmp_path):
+    folder = Folder(tmp_path / "pod")
+    listed = [File(f"etc/{name}", b"x" * 20_000) for name in "abc"]
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(folder.lay, listed, None) for _ in range(200)]:
+            done.result()
+    assert sorted(path.name for path in (folder.root / "etc").iterdir()) == ["a", "b", "c"]
+
+
+def test_a_folder_that_is_gone_stays_so_whoever_still_lays_files(tmp_path):
+    folder = Folder(tmp_path / "pod")
+    listed = [File(f"etc/{name}", b"x") for name in "abc"]
+    with ThreadPoolExecutor(2) as threads:
+        laying = [threads.submit(folder.lay, listed, None) for _ in range(50)]
+        threads.submit(folder.remove).result()
+        for done in laying:
+            done.result()
+    folder.lay(listed, None)
+    assert not folder.root.exists()
+
+
+def test_what_is_in_the_way_of_a_file_is_named(tmp_path):
+    folder = Folder(tmp_path)
+    (tmp_path / "etc").write_text("a program made this")
+    with pytest.raises(LocalError, match=r"volume: .*etc"):
+        folder.lay([File("etc/a", b"1")], None)

@@ -54,11 +54,16 @@ class Sandbox:
         self._running: list[Running] = []
         self._complete = False
         self.pod = self._placed(planned.pod)
-        self.root: Path = world.layout.pod(self.key.namespace, self.key.name)
+        self._folder = volumes.Folder(world.layout.pod(self.key.namespace, self.key.name))
 
     @property
     def key(self) -> Key:
         return self.planned.key
+
+    @property
+    def root(self) -> Path:
+        """The folder that stands in for the pod's file system."""
+        return self._folder.root
 
     @property
     def name(self) -> str:
@@ -168,14 +173,13 @@ class Sandbox:
         files = volumes.build_files(
             self.pod, world.lookup, lambda audience: world.issue_token(namespace, account, name, audience)
         )
-        await asyncio.to_thread(self._lay_files, files, users.proxy_identity(world.isolation, ()))
-
-    def _lay_files(self, files: tuple[volumes.File, ...], identity: Identity) -> None:
+        identity = users.proxy_identity(world.isolation, ())
         owner = (identity.uid, identity.gid or 0) if identity.uid is not None else None
-        self.root.mkdir(parents=True, exist_ok=True)
-        if owner:
-            os.chown(self.root, *owner)
-        volumes.write(files, self.root, owner)
+        await asyncio.to_thread(self._folder.lay, files, owner)
+
+    async def remove_files(self) -> None:
+        """Takes the pod's folder away, for good."""
+        await asyncio.to_thread(self._folder.remove)
 
     def _inject(self) -> Pod:
         """The pod as the injector makes it, decoded again; unchanged where it says no."""

@@ -1,12 +1,14 @@
 """The files of a pod's volumes, below the pod's folder.
 
 In: the pod, its containers' mounts, and the ConfigMaps and Secrets of the mesh. Out: a tree of `File`s with their
-modes, which `write` lays down; each is replaced as a whole, so that a reader never sees half a file. Read are
+modes, which a `Folder` lays down; each is replaced as a whole, so that a reader never sees half a file. Read are
 configMap, secret, emptyDir, downwardAPI and projected volumes; any other kind is refused by name. Tokens and the mesh's
 root certificate, which Kubernetes would project, come from the caller.
 """
 
 import os
+import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -117,7 +119,7 @@ def _downward(source: FreeForm, pod: Pod) -> Iterator[File]:
 def _projected(part: FreeForm, pod: Pod, lookup: Lookup, token: Token) -> Iterator[File]:
     if "serviceAccountToken" in part:
         wanted = part["serviceAccountToken"]
-        # Readable by the pod's own user only; `write` gives the file to it.
+        # Readable by the pod's own user only; `Folder` gives the file to it.
         yield File(wanted.get("path", "token"), token(wanted.get("audience", "")).encode(), 0o600)
     for name, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
         if name in part:
@@ -129,8 +131,35 @@ def _projected(part: FreeForm, pod: Pod, lookup: Lookup, token: Token) -> Iterat
         yield from _downward(part["downwardAPI"], pod)
 
 
-def write(files: Iterable[File], root: Path, owner: tuple[int, int] | None) -> None:
-    """Lays the files below `root`; `owner` is the user and group of the pod, None the caller's own."""
+class Folder:
+    """A pod's folder: filled again and again, taken away once, and never by two threads at the same time."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._lock = threading.Lock()
+        self._gone = False
+
+    def lay(self, files: Iterable[File], owner: tuple[int, int] | None) -> None:
+        """Lays the files; `owner` is the user and group of the pod, None the caller's own."""
+        with self._lock:
+            if self._gone:
+                return
+            try:
+                self.root.mkdir(parents=True, exist_ok=True)
+                if owner:
+                    os.chown(self.root, *owner)
+                _write(files, self.root, owner)
+            except OSError as error:
+                raise LocalError(f"volume: {error.filename}: {error.strerror}") from error
+
+    def remove(self) -> None:
+        """Takes the folder away; nothing is laid there any more."""
+        with self._lock:
+            self._gone = True
+            shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _write(files: Iterable[File], root: Path, owner: tuple[int, int] | None) -> None:
     for file in files:
         target = root / file.path
         if file.mode is None:
