@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from mizzen.api.kube.pods import Container, Probe
+from mizzen.errors import LocalError
 from mizzen.local import runtime
 from mizzen.local.pods import probes
 from mizzen.local.processes import Command, Identity, Process, Supervisor
@@ -37,13 +38,13 @@ class Running:
         self._changed = changed
         self._passing = container.readiness_probe is None
         self._was_ready = asyncio.Event()
-        self._identity = Identity()
-        self.supervisor = Supervisor(self._command, self._refresh, lambda code: restarts(restart_policy, code), ended)
+        self._command: Command | None = None
+        """How it was started last."""
+        self.supervisor = Supervisor(self._begin, self._refresh, lambda code: restarts(restart_policy, code), ended)
 
-    async def _command(self) -> Command:
-        command = self._build()
-        self._identity = command.identity
-        return command
+    async def _begin(self) -> Command:
+        self._command = self._build()
+        return self._command
 
     @property
     def ready(self) -> bool:
@@ -60,12 +61,13 @@ class Running:
 
     def describe(self) -> runtime.Container:
         process = self.supervisor.process
+        identity = self._command.identity if self._command else Identity()
         return runtime.Container(
             name=self.container.name,
             pid=process.host_pid if process else 0,
-            uid=self._identity.uid,
-            gid=self._identity.gid,
-            capabilities=self._identity.capabilities,
+            uid=identity.uid,
+            gid=identity.gid,
+            capabilities=identity.capabilities,
             ready=self.ready,
             restarts=self.supervisor.restarts,
             message=self.supervisor.failure,
@@ -118,13 +120,17 @@ class Running:
                 await process.stop(_STOP_SECONDS)
 
     async def _ask(self, probe: Probe) -> bool:
-        if self.supervisor.process is None:
+        command = self._command
+        if self.supervisor.process is None or command is None:
             return False
-        return await probes.check(probe, self.container, self._address, self._execute)
 
-    async def _execute(self, argv: tuple[str, ...]) -> int:
-        """Runs a command beside the container."""
-        return await run_once(msgspec.structs.replace(self._build(), argv=argv))
+        async def execute(argv: tuple[str, ...]) -> int:
+            return await run_once(msgspec.structs.replace(command, argv=argv))
+
+        try:
+            return await probes.check(probe, self.container, self._address, execute)
+        except LocalError:
+            return False
 
 
 async def run_once(command: Command) -> int:
