@@ -31,6 +31,8 @@ LONGEST_DELAY_SECONDS = 10.0
 _HEALTHY_SECONDS = 10.0
 _LAST_BYTES = 4096
 _LONGEST_LINE = 300
+_OWN_CHILDREN = 0x20000000
+"""What `__WNOTHREAD` is to `waitid`: children of other threads are left out."""
 _BIND_RESOLV_CONF = 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
 
 
@@ -198,10 +200,13 @@ def open_log(command: Command) -> int:
 
 
 def bury_orphans() -> None:
-    """Takes the exit codes of ended processes that were left to this one, the first of its namespace, by others."""
+    """Takes the exit codes of ended processes that were left to this one, the first of its namespace, by others.
+
+    Those are children of its first thread, which has to call this; what another thread started is its to wait for.
+    """
     while os.getpid() == 1:
         try:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _OWN_CHILDREN)
         except ChildProcessError:
             return
         if ended is None or ended.si_pid in Process.awaited:

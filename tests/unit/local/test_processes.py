@@ -89,6 +89,36 @@ asyncio.run(main(pathlib.Path(sys.argv[1])))
 """
 
 
+_ORPHANS = """
+import collections, os, subprocess, threading
+from mizzen.local.processes import bury_orphans
+
+def count_dead():
+    return sum(" Z " in open(f"/proc/{entry}/stat").read() for entry in os.listdir("/proc") if entry.isdecimal())
+
+codes = collections.Counter()
+ended = ("sh", "-c", "exec 1>&- 2>&-; exit 7")
+thread = threading.Thread(
+    target=lambda: codes.update(subprocess.run(ended, capture_output=True).returncode for _ in range(200))
+)
+thread.start()
+while thread.is_alive():
+    bury_orphans()
+subprocess.run(["sh", "-c", "true & true & exit 0"])
+while count_dead():
+    bury_orphans()
+print(dict(codes))
+"""
+
+
+def test_the_first_process_buries_orphans_and_leaves_the_rest_to_those_who_wait_for_them():
+    if os.geteuid() != 0:
+        pytest.skip("making a process namespace needs root")
+    own = ("unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", _ORPHANS)
+    done = subprocess.run(own, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "{7: 200}\n"
+
+
 def test_an_ended_process_whose_number_is_another_s_now_kills_nobody(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("making a process namespace needs root")
