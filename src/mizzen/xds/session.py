@@ -157,7 +157,7 @@ class Session(abc.ABC):
         return clusters is not None and any(sent.nonce == self._new_clusters for sent in clusters.in_flight)
 
     @property
-    def _overtaking(self) -> bool:
+    def overtaking(self) -> bool:
         """Whether the plan changes a cluster that the client may still be warming."""
         step, watch = self._steps.get(CLUSTER), self.watches.get(CLUSTER)
         if step is None or watch is None or watch.sent is None or not watch.in_flight:
@@ -169,7 +169,7 @@ class Session(abc.ABC):
         return self._responses.difference(before, after, NO_NAMES).upserts
 
     def stop_waiting(self) -> None:
-        """Go on without the client's word that its clusters are at work."""
+        """Go on without the client's word that its clusters are at work, and change them whether they are or not."""
         self._new_clusters = ""
         clusters = self.watches.get(CLUSTER)
         self._settled = clusters.sent if clusters is not None else None
@@ -201,7 +201,7 @@ class Session(abc.ABC):
     def _next_step(self) -> str | None:
         if not self._steps:
             return None
-        overtaking = self._overtaking
+        overtaking = self.overtaking
         warming = overtaking or self._warming
         for type_url in kinds.in_order(self._steps):
             if not (warming and type_url in kinds.NEED_CLUSTERS) and not (overtaking and type_url == CLUSTER):

@@ -32,6 +32,11 @@ _ATTEMPTS = 3
 
 _WARMING_PATIENCE = 1.0
 """Seconds that listeners and routes wait for the client to have new clusters at work."""
+_OVERTAKING_PATIENCE = 20.0
+"""Seconds after those that a change of a cluster waits, and all that needs it, while the client may warm the cluster.
+
+Envoy gives up a secret after 15 s, and only then, or with the secret, is a cluster at work on a slow machine.
+"""
 
 _UNSERVED, _UNSERVED_LENGTH = 10, 200
 """Types that are not served here: so many are told of, and so much of the name of each."""
@@ -342,14 +347,21 @@ class Stream:
         self._spent = 0
 
     def _watch_clusters(self, waiting: bool) -> None:
-        """Bound the wait for new clusters."""
+        """Bound the wait for clusters."""
         if waiting and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_WARMING_PATIENCE, self._stop_waiting)
+            self._timer = self._stop_later(_WARMING_PATIENCE, _OVERTAKING_PATIENCE)
         elif not waiting and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _stop_waiting(self) -> None:
+    def _stop_later(self, seconds: float, more: float) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self._stop_waiting, more)
+
+    def _stop_waiting(self, more: float) -> None:
+        """Go on, but for a change of a cluster only after so many seconds more."""
+        if more and self._session.overtaking:
+            self._timer = self._stop_later(more, 0.0)
+            return
         self._timer = None
         self._session.stop_waiting()
         self._send_soon()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import mesh_of_resources
 import pytest
+import virtual_loop
 from eventually import eventually
 from mesh_of_resources import build, key
 
@@ -119,6 +120,31 @@ async def test_what_is_told_in_one_go_belongs_to_one_state_of_the_mesh():
 
 def _version(type_url: str, name: str, content: str) -> str:
     return mesh_of_resources.Resource(name, build(type_url, name, content)).version
+
+
+@pytest.mark.parametrize(
+    ("acked_after", "least", "most"),
+    [pytest.param(5.0, 5.0, 5.0, id="until it is"), pytest.param(60.0, 15.0, 25.0, id="as long as secrets are")],
+)
+def test_a_client_that_warms_a_cluster_slowly_is_waited_for(acked_after: float, least: float, most: float):
+    """An Envoy gives up a secret after 15 s; told another version of its cluster before, it may crash."""
+
+    async def scenario() -> float:
+        setting, loop = Setting(), asyncio.get_running_loop()
+        async with setting.running():
+            setting.stream.take(Request(type_url=CLUSTER))
+            first = decode(await setting.responses.get())
+            setting.stream.take(Request(type_url=CLUSTER, nonce=first.nonce))
+            setting.change(CLUSTER, "a", "2", {(CLUSTER, "new"): "1"})
+            second = decode(await setting.responses.get())
+            began = loop.time()
+            setting.change(CLUSTER, "a", "3")
+            loop.call_later(acked_after, setting.stream.take, Request(type_url=CLUSTER, nonce=second.nonce))
+            third = decode(await setting.responses.get())
+            assert [resource.name for resource in third.resources] == ["a"]
+            return loop.time() - began
+
+    assert least <= virtual_loop.run(scenario()) <= most + 0.1
 
 
 async def test_roots_follow_the_subscription():
