@@ -78,8 +78,10 @@ class DeltaSession(Session):
         else:
             difference = self._responses.difference(watch.sent, target, scope, extra)
         if hold and difference.removed:
-            self._leaving[watch.type_url] = Leaving(target, frozenset(difference.removed))
-            difference = difference.additions
+            leaving = frozenset(difference.removed) - _answers(watch, late)
+            if leaving:
+                self._leaving[watch.type_url] = Leaving(target, leaving)
+                difference = difference.without(leaving)
         if not difference and not watch.must_answer:
             watch.settle(target)
             return None
@@ -113,3 +115,9 @@ class DeltaSession(Session):
         if watch.type_url in kinds.NEVER_REMOVED:
             return watch.asked
         return None if watch.wildcard else watch.names
+
+
+def _answers(watch: Watch, late: Leaving | None) -> Names:
+    """Names that the client asks for and does not hold. That there is nothing is told at once: clusters wait for it."""
+    held = watch.sent.names if watch.sent is not None else watch.held.of if watch.held is not None else ()
+    return watch.asked.difference(held, watch.owed, late.names if late is not None else ())

@@ -55,6 +55,11 @@ class Difference:
             self._additions = Difference(self.version, self.upserts) if self.removed else self
         return self._additions
 
+    def without(self, names: Names) -> "Difference":
+        """The same without the removals of these names."""
+        left = tuple(name for name in self.removed if name not in names)
+        return Difference(self.version, self.upserts, left) if left else self.additions
+
     @property
     def told(self) -> bytes:
         """Its removals as the fields of a DeltaDiscoveryResponse."""

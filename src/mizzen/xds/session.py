@@ -84,7 +84,7 @@ class Session(abc.ABC):
         self._new_clusters = ""
         """Nonce of the response that brought the client clusters it did not have; empty when that is of no interest."""
         self._settled: ResourceSet | None = None
-        """Clusters in flight that are taken for accepted, as nobody waits for their ACK any longer."""
+        """Clusters in flight that are changed without their ACK, which has been waited for in vain."""
         self.watches: dict[str, Watch] = {}
         self.due: set[str] = set()
 
@@ -169,8 +169,11 @@ class Session(abc.ABC):
         return self._responses.difference(before, after, NO_NAMES).upserts
 
     def stop_waiting(self) -> None:
-        """Go on without the client's word that its clusters are at work, and change them whether they are or not."""
+        """Go on without the client's word that new clusters are at work."""
         self._new_clusters = ""
+
+    def stop_holding(self) -> None:
+        """Change clusters, too, that the client may still be warming."""
         clusters = self.watches.get(CLUSTER)
         self._settled = clusters.sent if clusters is not None else None
 

@@ -349,21 +349,22 @@ class Stream:
     def _watch_clusters(self, waiting: bool) -> None:
         """Bound the wait for clusters."""
         if waiting and self._timer is None:
-            self._timer = self._stop_later(_WARMING_PATIENCE, _OVERTAKING_PATIENCE)
+            self._timer = asyncio.get_running_loop().call_later(_WARMING_PATIENCE, self._stop_waiting)
         elif not waiting and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _stop_later(self, seconds: float, more: float) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(seconds, self._stop_waiting, more)
-
-    def _stop_waiting(self, more: float) -> None:
-        """Go on, but for a change of a cluster only after so many seconds more."""
-        if more and self._session.overtaking:
-            self._timer = self._stop_later(more, 0.0)
-            return
+    def _stop_waiting(self) -> None:
+        """Go on, but for changes of clusters that may not be at work yet."""
         self._timer = None
         self._session.stop_waiting()
+        if self._session.overtaking:
+            self._timer = asyncio.get_running_loop().call_later(_OVERTAKING_PATIENCE, self._stop_holding)
+        self._send_soon()
+
+    def _stop_holding(self) -> None:
+        self._timer = None
+        self._session.stop_holding()
         self._send_soon()
 
     async def _write_response(self, response: Response, write: Write) -> None:

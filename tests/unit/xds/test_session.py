@@ -404,9 +404,28 @@ def test_a_change_of_a_cluster_waits_no_longer_than_it_is_told(mesh, delta):
     assert change(delta, mesh, CLUSTER, a="1") == ["cds a", "eds a"]
     assert change(delta, mesh, CLUSTER, a="2") == []
     delta.stop_waiting()
+    assert not delta.ready, "new clusters are waited for less long"
+    delta.stop_holding()
     assert delta.ready
     assert [shorts(say_due(delta, mesh)), shorts(say_due(delta, mesh))] == [["cds a"], ["eds a"]]
     assert change(delta, mesh, CLUSTER, a="3") == []
+
+
+def test_that_there_is_nothing_is_told_at_once_to_who_warms_a_cluster_and_waits_for_it(mesh, delta):
+    """What the client held leaves last; what it never had is no removal, and without an answer it never ACKs."""
+    settled(delta, mesh)
+    mesh.set(CLUSTER, "c", "1")
+    mesh.set(LISTENER, "a", "1")
+    delta.mark(TYPES)
+    [clusters] = say_due(delta, mesh)
+    mesh.set(ENDPOINT, "b", None)
+    ask(delta, ENDPOINT, "c", "d", nonce=delta.watches[ENDPOINT].nonce)
+    assert shorts(say_due(delta, mesh)) == ["eds -c -d"]
+    assert delta.waiting
+    ask(delta, ENDPOINT, "e", nonce=delta.watches[ENDPOINT].nonce)
+    assert shorts(say_due(delta, mesh)) == ["eds -e"], "what leaves last does so still"
+    ack(delta, clusters)
+    assert shorts(say_due(delta, mesh)) == ["lds a", "eds -b"]
 
 
 def test_a_filter_configuration_is_removed_only_for_who_asks(mesh):

@@ -25,7 +25,7 @@ client_changes = st.one_of(
     st.tuples(st.just("wildcard"), st.booleans()),
     st.tuples(st.just("stale_nonce"), types, st.sampled_from(("", "stream0/1"))),
     st.tuples(st.just("forget"), types, name_sets),
-    st.tuples(st.just("stop_waiting")),
+    st.tuples(st.sampled_from(("stop_waiting", "stop_holding"))),
     st.tuples(st.just("connect")),
     st.tuples(st.just("come_back_with"), st.dictionaries(st.sampled_from((*NAMES, "gone")), st.sampled_from("12"))),
 )
@@ -45,6 +45,8 @@ def perform(pair: Pair, action: tuple) -> None:
                 pair.deliver_response(accept=accept)
         case ("stop_waiting",):
             pair.session.stop_waiting()
+        case ("stop_holding",):
+            pair.session.stop_holding()
         case ("connect",):
             pair.connect()
         case ("forget", type_url, names):

@@ -11,7 +11,7 @@ from eventually import eventually
 from mesh_of_resources import build, key
 
 from mizzen import protos
-from mizzen.compile.resource import CLUSTER, ENDPOINT, ROUTE, SECRET
+from mizzen.compile.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
 from mizzen.incremental import Engine
 from mizzen.model.proxy import Proxy
 from mizzen.observe import REGISTRY
@@ -122,25 +122,36 @@ def _version(type_url: str, name: str, content: str) -> str:
     return mesh_of_resources.Resource(name, build(type_url, name, content)).version
 
 
+@pytest.mark.parametrize("changed_after", [pytest.param(0.0, id="at once"), pytest.param(3.0, id="later")])
 @pytest.mark.parametrize(
     ("acked_after", "least", "most"),
     [pytest.param(5.0, 5.0, 5.0, id="until it is"), pytest.param(60.0, 15.0, 25.0, id="as long as secrets are")],
 )
-def test_a_client_that_warms_a_cluster_slowly_is_waited_for(acked_after: float, least: float, most: float):
+def test_a_client_that_warms_a_cluster_slowly_is_waited_for(
+    acked_after: float, least: float, most: float, changed_after: float
+):
     """An Envoy gives up a secret after 15 s; told another version of its cluster before, it may crash."""
 
     async def scenario() -> float:
         setting, loop = Setting(), asyncio.get_running_loop()
+
+        async def next_of(type_url: str):
+            while (response := decode(await setting.responses.get())).type_url != type_url:
+                pass
+            return response
+
         async with setting.running():
-            setting.stream.take(Request(type_url=CLUSTER))
-            first = decode(await setting.responses.get())
-            setting.stream.take(Request(type_url=CLUSTER, nonce=first.nonce))
-            setting.change(CLUSTER, "a", "2", {(CLUSTER, "new"): "1"})
-            second = decode(await setting.responses.get())
+            for type_url in (CLUSTER, LISTENER):
+                setting.stream.take(Request(type_url=type_url))
+                first = await next_of(type_url)
+                setting.stream.take(Request(type_url=type_url, nonce=first.nonce))
+            setting.change(CLUSTER, "a", "2", {(CLUSTER, "new"): "1", (LISTENER, "a"): "2"})
+            second = await next_of(CLUSTER)
+            await asyncio.sleep(changed_after)
             began = loop.time()
             setting.change(CLUSTER, "a", "3")
             loop.call_later(acked_after, setting.stream.take, Request(type_url=CLUSTER, nonce=second.nonce))
-            third = decode(await setting.responses.get())
+            third = await next_of(CLUSTER)
             assert [resource.name for resource in third.resources] == ["a"]
             return loop.time() - began
 
