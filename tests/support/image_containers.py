@@ -191,7 +191,7 @@ class Kubelet:
         )
         folder = self._folder / f"pod-{metadata.namespace}-{metadata.name}"
         folder.mkdir(exist_ok=True)
-        volumes.write(files, folder, None)
+        volumes.Folder(folder).lay(files, None)
         for file in files:
             if file.mode is None:
                 (folder / file.path).chmod(0o777)

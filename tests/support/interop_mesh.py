@@ -67,7 +67,7 @@ class Workload:
     def lay_volumes(self) -> None:
         """The files that a kubelet would lay, with a token of this moment."""
         files = volumes.build_files(self.injected, self._mesh.lookup, lambda audience: self._mesh.token(self, audience))
-        volumes.write(files, self.place.folder, (PROXY_UID, PROXY_UID))
+        volumes.Folder(self.place.folder).lay(files, (PROXY_UID, PROXY_UID))
 
     def capture(self, *excluded: str) -> None:
         """Lead the traffic through Envoy by Istio's own program, as the init container asks for."""
