@@ -119,5 +119,6 @@ class DeltaSession(Session):
 
 def _answers(watch: Watch, late: Leaving | None) -> Names:
     """Names that the client asks for and does not hold. That there is nothing is told at once: clusters wait for it."""
-    held = watch.sent.names if watch.sent is not None else watch.held.of if watch.held is not None else ()
-    return watch.asked.difference(held, watch.owed, late.names if late is not None else ())
+    asked = watch.asked - watch.owed - (late.names if late is not None else NO_NAMES)
+    held = watch.sent if watch.sent is not None else watch.held.of if watch.held is not None else ()
+    return frozenset(name for name in asked if name not in held)
